@@ -1,0 +1,34 @@
+//! Where the log lies, and how hard it is written.
+
+use std::path::PathBuf;
+
+use super::environment::Environment;
+use super::error::ConfigError;
+
+/// What a record must survive before the agent acts on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// A kill of the process; a loss of power from the end of the turn on.
+    Process,
+    /// A loss of power too: each flush waits for the disk.
+    Power,
+}
+
+/// The folder of all logs: `WAXLOG_HOME`, else `waxlog` in the state folder of the user. Blank is absent.
+pub(super) fn read_home(env: &Environment) -> Result<PathBuf, ConfigError> {
+    let folder = |name| env.get_filled(name).map(PathBuf::from);
+    folder("WAXLOG_HOME")
+        .or_else(|| folder("XDG_STATE_HOME").map(|state| state.join("waxlog")))
+        .or_else(|| folder("HOME").map(|home| home.join(".local/state/waxlog")))
+        .ok_or(ConfigError::NoHome)
+}
+
+pub(super) fn read_durability(env: &Environment) -> Result<Durability, ConfigError> {
+    match env.get_filled("WAXLOG_DURABILITY").map(str::trim) {
+        None | Some("process") => Ok(Durability::Process),
+        Some("power") => Ok(Durability::Power),
+        Some(typed) => Err(ConfigError::DurabilityUnknown {
+            typed: typed.to_owned(),
+        }),
+    }
+}

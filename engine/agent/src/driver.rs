@@ -1,0 +1,323 @@
+//! Drives one session: inputs in, records to the log, then what the fold says is to be done.
+//!
+//! One task owns the session's state and takes its inputs from one queue, so the order of inputs is the
+//! order of records. Requests, calls and timers run beside it and only send inputs.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_channel::{Receiver, Sender};
+use async_std::task;
+use futures_lite::future::or;
+use waxlog_core::acp::frame::{Frame, Id};
+use waxlog_core::acp::lines::{self, Line};
+use waxlog_core::acp::code;
+use waxlog_core::dialect::Dialect;
+use waxlog_core::record::{CallOutcome, Head, Record};
+use waxlog_core::rope::Rope;
+use waxlog_core::session::{Draws, Effect, Input, Session};
+use waxlog_store::LogError;
+
+use crate::endpoint::{self, Endpoint};
+use crate::ids;
+use crate::journal::Journal;
+use crate::mcp::{cancel_pair, CallReport, CallRequest, CancelSignal, CancelSource, Servers};
+use crate::mcp;
+use crate::scrub::Scrubber;
+
+/// Messages that may wait for a session.
+pub const QUEUE_MAX_MESSAGES: usize = 1024;
+/// Inputs that share one flush.
+const BATCH_MAX_INPUTS: usize = 64;
+/// How often a client hears that the model is still being waited for.
+const KEEPALIVE_PERIOD: Duration = Duration::from_secs(30);
+/// How long cancelled calls may take to stop.
+const DRAIN_MAX: Duration = Duration::from_secs(5);
+
+/// What a session's queue carries.
+#[derive(Debug)]
+pub enum Message {
+    /// A line of the client.
+    Line {
+        /// The line classified.
+        frame: Frame,
+        /// The line itself.
+        line: Vec<u8>,
+    },
+    /// What a request, a call or a timer has to say.
+    Input(Input),
+    /// The client is gone: finish the turn and end.
+    Close,
+}
+
+/// What a session works with.
+pub struct Means {
+    /// Its stream of the log.
+    pub journal: Journal,
+    /// Lines to the client.
+    pub out: Sender<Line>,
+    /// The model.
+    pub endpoint: Endpoint,
+    /// Its tool servers.
+    pub servers: Servers,
+    /// Masks the secrets that its servers and the agent know.
+    pub scrubber: Scrubber,
+    /// How long a call may take.
+    pub tool_timeout: Duration,
+}
+
+/// One session under way.
+pub struct Driver {
+    session: Session,
+    means: Means,
+    queue: Receiver<Message>,
+    inputs: Sender<Message>,
+    asking: Option<Asking>,
+    calls: Option<Calls>,
+    closing: bool,
+}
+
+/// A request under way. Dropping it ends the attempt and the keepalive clock.
+struct Asking {
+    started: Instant,
+    attempt: Option<CancelSource>,
+    _keepalive: CancelSource,
+}
+
+/// The calls of a round.
+struct Calls {
+    asked: u64,
+    /// Tells the servers that the client took the calls back.
+    stop: CancelSource,
+    stopped: CancelSignal,
+    /// Dropping it forgets the calls.
+    _alive: CancelSource,
+    alive: CancelSignal,
+}
+
+impl Driver {
+    /// A driver for `session`, whose first record is appended, with the queue to reach it.
+    pub fn new(session: Session, means: Means) -> (Driver, Sender<Message>) {
+        let (inputs, queue) = async_channel::bounded(QUEUE_MAX_MESSAGES);
+        let sender = inputs.clone();
+        let driver = Driver { session, means, queue, inputs, asking: None, calls: None, closing: false };
+        (driver, sender)
+    }
+
+    /// Runs until the client is gone and the last turn is over; leaves no server behind.
+    pub async fn run(mut self) {
+        let ended = self.serve().await;
+        if let Err(error) = ended {
+            log::error!("session {}: {error}", self.session.id());
+            self.refuse_all(&error).await;
+        }
+        self.asking = None;
+        self.calls = None;
+        self.means.servers.close().await;
+    }
+
+    async fn serve(&mut self) -> Result<(), LogError> {
+        self.act().await?;
+        while !(self.closing && !self.session.is_busy()) {
+            let Ok(message) = self.queue.recv().await else { break };
+            self.take(message)?;
+            for _ in 1..BATCH_MAX_INPUTS {
+                let Ok(next) = self.queue.try_recv() else { break };
+                self.take(next)?;
+            }
+            self.act().await?;
+        }
+        Ok(())
+    }
+
+    /// Records what a message means, and every decision that follows from it.
+    fn take(&mut self, message: Message) -> Result<(), LogError> {
+        let input = match message {
+            Message::Input(input) => input,
+            Message::Line { frame, line } => Input::Line { frame, line, draws: draws() },
+            Message::Close => {
+                self.closing = true;
+                cancel_notice()
+            }
+        };
+        let mut next = self.session.admit(input);
+        while let Some(record) = next {
+            self.means.journal.append(&record)?;
+            self.session.fold(&record);
+            next = self.session.decide();
+        }
+        Ok(())
+    }
+
+    /// Makes the records durable, then does what they call for.
+    async fn act(&mut self) -> Result<(), LogError> {
+        let outbox = self.session.take_outbox();
+        if outbox.is_empty() {
+            return Ok(());
+        }
+        self.means.journal.flush().await?;
+        for effect in outbox {
+            self.perform(effect).await?;
+        }
+        Ok(())
+    }
+
+    async fn perform(&mut self, effect: Effect) -> Result<(), LogError> {
+        match effect {
+            // A client that no longer reads is no reason to stop: what it asked for goes on.
+            Effect::Say(line) => drop(self.means.out.send(line).await),
+            Effect::Ask { asked, first, after_ms, dialect, body } => {
+                self.ask(asked, first, after_ms, dialect, body);
+            }
+            Effect::StopAsking => self.asking = None,
+            Effect::Call { asked, index, server, tool, bare, arguments } => {
+                let request = (bare, arguments);
+                self.call(asked, index, server, tool, request);
+            }
+            Effect::StopCalls { asked } => self.stop_calls(asked),
+            Effect::AbortCalls => self.calls = None,
+            Effect::Warn(text) => log::warn!("session {}: {text}", self.session.id()),
+            Effect::Settle => {
+                self.asking = None;
+                self.calls = None;
+                self.means.journal.sync().await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, asked: u64, first: bool, after_ms: u64, dialect: Dialect, body: Rope) {
+        if first || self.asking.is_none() {
+            let _keepalive = self.keep_alive(asked);
+            self.asking = Some(Asking { started: Instant::now(), attempt: None, _keepalive });
+        }
+        let Some(asking) = self.asking.as_mut() else { return };
+        let (source, signal) = cancel_pair();
+        asking.attempt = Some(source);
+        let started = asking.started;
+        let (endpoint, scrubber) = (self.means.endpoint.clone(), self.means.scrubber.clone());
+        self.spawn(signal, async move {
+            task::sleep(Duration::from_millis(after_ms)).await;
+            let outcome = endpoint.post(dialect, &body).await;
+            endpoint::input(asked, outcome, millis(started), &scrubber)
+        });
+    }
+
+    /// Ticks until the source is dropped.
+    fn keep_alive(&self, asked: u64) -> CancelSource {
+        let (source, signal) = cancel_pair();
+        let inputs = self.inputs.clone();
+        task::spawn(or(async move { signal.cancelled().await }, async move {
+            loop {
+                task::sleep(KEEPALIVE_PERIOD).await;
+                let tick = Message::Input(Input::KeepaliveTick { asked });
+                if inputs.send(tick).await.is_err() {
+                    return;
+                }
+            }
+        }));
+        source
+    }
+
+    fn call(&mut self, asked: u64, index: usize, server: usize, tool: String, request: (String, serde_json::Value)) {
+        if self.calls.as_ref().is_none_or(|calls| calls.asked != asked) {
+            let ((stop, stopped), (_alive, alive)) = (cancel_pair(), cancel_pair());
+            self.calls = Some(Calls { asked, stop, stopped, _alive, alive });
+        }
+        let Some(calls) = &self.calls else { return };
+        let (alive, cancel) = (calls.alive.clone(), calls.stopped.clone());
+        let Some(handle) = self.means.servers.list.get(server).map(Arc::clone) else { return };
+        let (timeout, scrubber) = (self.means.tool_timeout, self.means.scrubber.clone());
+        let inputs = self.inputs.clone();
+        let (bare, arguments) = request;
+        self.spawn(alive, async move {
+            let started = Instant::now();
+            let report = handle.call(CallRequest { tool: bare, arguments, cancel, timeout }).await;
+            let CallReport { outcome, events } = report;
+            for change in events {
+                let changed = Message::Input(Input::ServerChanged { server, change });
+                if inputs.send(changed).await.is_err() {
+                    break;
+                }
+            }
+            let (outcome, line) = recorded(outcome, &tool, &scrubber);
+            Input::CallFinished { asked, index, outcome, line, elapsed_ms: millis(started) }
+        });
+    }
+
+    fn stop_calls(&mut self, asked: u64) {
+        let Some(calls) = self.calls.as_ref() else { return };
+        calls.stop.cancel();
+        self.spawn(calls.alive.clone(), async move {
+            task::sleep(DRAIN_MAX).await;
+            Input::DrainExpired { asked }
+        });
+    }
+
+    /// Runs `work` beside the session and queues what it gives, unless `until` comes first.
+    fn spawn(&self, until: CancelSignal, work: impl std::future::Future<Output = Input> + Send + 'static) {
+        let inputs = self.inputs.clone();
+        task::spawn(or(async move { until.cancelled().await }, async move {
+            let input = work.await;
+            // The driver is gone only when the session is over.
+            drop(inputs.send(Message::Input(input)).await);
+        }));
+    }
+
+    /// The log cannot be written: nothing may be acted on any more. Whoever asks is told, until they leave.
+    async fn refuse_all(&mut self, error: &LogError) {
+        let profile = self.session.opened().profile;
+        let text = format!("log: {error}");
+        let refuse = |id: &Id| lines::error(id, profile.code(code::FAILED), &text);
+        if let Some(id) = self.session.open_request() {
+            drop(self.means.out.send(refuse(&id)).await);
+        }
+        while !self.closing {
+            match self.queue.recv().await {
+                Ok(Message::Line { frame: Frame::Request { id, .. }, .. }) => {
+                    drop(self.means.out.send(refuse(&id)).await);
+                }
+                Ok(Message::Line { .. } | Message::Input(_)) => {}
+                Ok(Message::Close) | Err(_) => self.closing = true,
+            }
+        }
+    }
+}
+
+/// What a call gave, as it is recorded.
+fn recorded(outcome: mcp::CallOutcome, tool: &str, scrubber: &Scrubber) -> (CallOutcome, Vec<u8>) {
+    let bare = |outcome| (outcome, Vec::new());
+    match outcome {
+        mcp::CallOutcome::Returned { raw_line } => (CallOutcome::Returned, scrubber.scrub(raw_line)),
+        mcp::CallOutcome::TransportFailed { reason } => {
+            bare(CallOutcome::TransportFailed { text: format!("mcp: call {tool}: {reason}") })
+        }
+        mcp::CallOutcome::TimedOut { after_secs } => bare(CallOutcome::TimedOut { after_secs }),
+        mcp::CallOutcome::Cancelled => bare(CallOutcome::Cancelled),
+        mcp::CallOutcome::Unavailable { text } => {
+            bare(CallOutcome::Unavailable { text: scrubber.scrub_text(text) })
+        }
+    }
+}
+
+/// The first record of a session, with the session that it opens.
+pub fn open(record: Head, system_prompt: &str) -> Option<(Record, Session)> {
+    let record = Record { head: record, raw: system_prompt.as_bytes().to_vec() };
+    let session = Session::open(&record)?;
+    Some((record, session))
+}
+
+/// What the end of the client's stream means to a turn: as if it had been cancelled.
+fn cancel_notice() -> Input {
+    let frame =
+        Frame::Notification { method: "session/cancel".to_owned(), params: serde_json::Value::Null };
+    Input::Line { frame, line: Vec::new(), draws: draws() }
+}
+
+fn draws() -> Draws {
+    Draws { turn: ids::draw("turn"), run: ids::draw("run"), message: ids::draw("steer") }
+}
+
+fn millis(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,287 @@
+//! One POST to a model endpoint: what was answered, or in what way it failed.
+//!
+//! HTTP comes from surf, over isahc and curl, joined by a client of our own (`curl`). A failed request is a value, retried or not by whoever sent it; nothing is retried in here, and no text
+//! holds a header's value.
+//!
+//! With a body beyond 1 MiB curl announces itself by `Expect: 100-continue` and waits a second for servers
+//! that do not understand. It stays so: the only way to prevent it is an empty `expect` header, which common
+//! servers (Node's, for one) refuse with 417.
+
+mod chunks;
+mod curl;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_std::future::timeout;
+use futures_lite::AsyncReadExt;
+use isahc::http::{HeaderName, HeaderValue, StatusCode};
+use surf::http::{Method, Url};
+
+use self::chunks::Chunks;
+use self::curl::{Curl, TrueStatus};
+
+use crate::secret::Secret;
+
+/// How long it may take to reach the server, name and TLS included.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Largest body of a successful answer, in bytes.
+pub const SUCCESS_BODY_MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// How much is kept of the body of any other answer, in bytes.
+pub const ERROR_BODY_MAX_BYTES: usize = 4096;
+
+/// The response headers that are kept.
+pub const KEPT_HEADERS: [&str; 4] = ["content-type", "request-id", "retry-after", "x-request-id"];
+
+/// How much is asked of the body at a time, in bytes.
+const READ_BYTES: usize = 64 * 1024;
+
+/// What came of a POST.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The server answered, with whatever status.
+    Answered(Answer),
+    /// There is no answer.
+    Failed(Failure),
+}
+
+/// What a server answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The status, registered or not.
+    pub status: u16,
+    /// What the status is called; `<unknown status code>` if it is not registered.
+    pub reason: &'static str,
+    /// The headers of [`KEPT_HEADERS`] that were there, by lower-case name.
+    pub headers: Vec<(String, String)>,
+    /// The body: whole after a success, else its first [`ERROR_BODY_MAX_BYTES`].
+    pub body: Vec<u8>,
+}
+
+/// How a POST failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// In what way.
+    pub kind: FailureKind,
+    /// In words, for people; never with the value of a header.
+    pub text: String,
+}
+
+/// The ways to fail, as far as it matters whether to try again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureKind {
+    /// The request cannot be built: the address or a header is malformed. It will not get better.
+    Request,
+    /// The server could not be reached.
+    Connect,
+    /// The server was silent for too long before its answer.
+    Timeout,
+    /// The connection broke before the answer.
+    Transport,
+    /// The body of a successful answer broke off or fell silent.
+    BodyRead,
+    /// The body of a successful answer is beyond [`SUCCESS_BODY_MAX_BYTES`].
+    TooLarge,
+}
+
+impl Failure {
+    fn new(kind: FailureKind, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { kind, text }
+    }
+}
+
+/// The HTTP client of the process. Clones share connections.
+#[derive(Clone, Debug)]
+pub struct ModelClient {
+    client: surf::Client,
+    silence_max: Duration,
+}
+
+/// The HTTP client could not be set up.
+#[derive(Debug, thiserror::Error)]
+#[error("http: client cannot be set up: {0}")]
+pub struct SetupError(String);
+
+impl ModelClient {
+    /// A client that bears `silence_max` without a byte: from sending to the answer's headers, then between
+    /// any two reads. There is no limit on the whole.
+    pub fn new(silence_max: Duration) -> Result<Self, SetupError> {
+        let curl = Curl::new().map_err(|error| SetupError(error.to_string()))?;
+        Ok(Self {
+            client: surf::Client::with_http_client(curl),
+            silence_max,
+        })
+    }
+
+    /// Sends `body`, chunk after chunk as it is, and waits for the answer. Dropping the future ends the
+    /// request.
+    pub async fn post(
+        &self,
+        url: &str,
+        headers: &[(&str, Secret<String>)],
+        body: Vec<Arc<[u8]>>,
+    ) -> Outcome {
+        match self.exchange(url, headers, body).await {
+            Ok(answer) => Outcome::Answered(answer),
+            Err(failure) => Outcome::Failed(failure),
+        }
+    }
+
+    async fn exchange(
+        &self,
+        url: &str,
+        headers: &[(&str, Secret<String>)],
+        body: Vec<Arc<[u8]>>,
+    ) -> Result<Answer, Failure> {
+        let request = build(url, headers, body)?;
+        let response = timeout(self.silence_max, self.client.send(request))
+            .await
+            .map_err(|_| Failure::new(FailureKind::Timeout, self.silence(url)))?
+            .map_err(|error| dispatch_failure(url, &error))?;
+        let status = match response.ext::<TrueStatus>() {
+            Some(TrueStatus(status)) => *status,
+            None => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        let headers = kept_headers(&response);
+        let body = if status.is_success() {
+            self.read_success(response).await?
+        } else {
+            self.read_start(response).await
+        };
+        Ok(Answer {
+            status: status.as_u16(),
+            reason: status.canonical_reason().unwrap_or("<unknown status code>"),
+            headers,
+            body,
+        })
+    }
+
+    /// The whole body, or why it cannot be had.
+    async fn read_success(&self, mut response: surf::Response) -> Result<Vec<u8>, Failure> {
+        let announced = announced_bytes(&response).unwrap_or(0);
+        if announced > SUCCESS_BODY_MAX_BYTES {
+            return Err(Failure::new(
+                FailureKind::TooLarge,
+                format!("response too large: {announced} > {SUCCESS_BODY_MAX_BYTES}"),
+            ));
+        }
+        let mut body = Vec::with_capacity(announced);
+        let mut buffer = vec![0; READ_BYTES];
+        loop {
+            let count = match timeout(self.silence_max, response.read(&mut buffer)).await {
+                Ok(Ok(0)) => return Ok(body),
+                Ok(Ok(count)) => count,
+                Ok(Err(error)) => {
+                    return Err(Failure::new(
+                        FailureKind::BodyRead,
+                        format!("body broke off: {error}"),
+                    ))
+                }
+                Err(_) => {
+                    let text = format!("no data for {}s", self.silence_max.as_secs_f64());
+                    return Err(Failure::new(FailureKind::BodyRead, text));
+                }
+            };
+            if body.len() + count > SUCCESS_BODY_MAX_BYTES {
+                return Err(Failure::new(
+                    FailureKind::TooLarge,
+                    format!("response exceeded {SUCCESS_BODY_MAX_BYTES} bytes"),
+                ));
+            }
+            body.extend_from_slice(&buffer[..count]);
+        }
+    }
+
+    /// The start of the body: it only explains an error, so whatever ends it early is good enough.
+    async fn read_start(&self, mut response: surf::Response) -> Vec<u8> {
+        let mut body = vec![0; ERROR_BODY_MAX_BYTES];
+        let mut filled = 0;
+        while filled < body.len() {
+            match timeout(self.silence_max, response.read(&mut body[filled..])).await {
+                Ok(Ok(count)) if count > 0 => filled += count,
+                _ => break,
+            }
+        }
+        body.truncate(filled);
+        body
+    }
+
+    fn silence(&self, url: &str) -> String {
+        format!(
+            "no answer from {url} within {}s",
+            self.silence_max.as_secs_f64()
+        )
+    }
+}
+
+fn build(
+    url: &str,
+    headers: &[(&str, Secret<String>)],
+    body: Vec<Arc<[u8]>>,
+) -> Result<surf::Request, Failure> {
+    let malformed = |text| Failure::new(FailureKind::Request, text);
+    let parsed = Url::parse(url).map_err(|error| malformed(format!("address {url:?}: {error}")))?;
+    if !matches!(parsed.scheme(), "http" | "https") {
+        return Err(malformed(format!("address {url:?}: use http or https")));
+    }
+    let mut request = surf::Request::new(Method::Post, parsed);
+    for (name, value) in headers {
+        check_header(name, value.expose()).map_err(malformed)?;
+        request.insert_header(*name, value.expose().as_str());
+    }
+    let bytes = body.iter().map(|chunk| chunk.len()).sum();
+    request.set_body(surf::Body::from_reader(Chunks::new(body), Some(bytes)));
+    Ok(request)
+}
+
+/// Checks what curl takes, since the layers between panic at anything else. The text leaves the value out.
+fn check_header(name: &str, value: &str) -> Result<(), String> {
+    HeaderName::from_bytes(name.as_bytes())
+        .map_err(|_| format!("header name {name:?} is malformed"))?;
+    match HeaderValue::from_str(value) {
+        Ok(value) if value.to_str().is_ok() => Ok(()),
+        _ => Err(format!(
+            "header {name}: its value has characters other than visible ASCII; check the key"
+        )),
+    }
+}
+
+fn kept_headers(response: &surf::Response) -> Vec<(String, String)> {
+    let kept = |name: &&str| {
+        let value = response.header(*name)?.last().as_str().to_owned();
+        Some(((*name).to_owned(), value))
+    };
+    KEPT_HEADERS.iter().filter_map(kept).collect()
+}
+
+fn announced_bytes(response: &surf::Response) -> Option<usize> {
+    response
+        .header("content-length")?
+        .last()
+        .as_str()
+        .parse()
+        .ok()
+}
+
+fn dispatch_failure(url: &str, error: &surf::Error) -> Failure {
+    use isahc::Error as Isahc;
+    let kind = match error.downcast_ref::<Isahc>() {
+        Some(Isahc::Timeout) => FailureKind::Timeout,
+        Some(Isahc::InvalidHttpFormat(_)) => FailureKind::Request,
+        Some(
+            Isahc::ConnectFailed
+            | Isahc::CouldntResolveHost
+            | Isahc::CouldntResolveProxy
+            | Isahc::SSLConnectFailed(_)
+            | Isahc::BadServerCertificate(_),
+        ) => FailureKind::Connect,
+        _ => FailureKind::Transport,
+    };
+    Failure::new(kind, format!("request to {url}: {error}"))
+}
+
+#[cfg(test)]
+mod tests;

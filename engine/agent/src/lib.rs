@@ -1,0 +1,19 @@
+//! The agent process: ACP on stdio, a model over HTTP, tools over MCP.
+//!
+//! [`serve::serve`] is the whole of it. Inside, `driver` carries out what the fold of a session says,
+//! `journal` writes its records, `endpoint` and `http` reach the model, `mcp` holds the tool servers,
+//! `recovery` closes what a kill left open.
+
+pub mod config;
+pub mod driver;
+pub mod endpoint;
+pub mod http;
+pub mod ids;
+pub mod journal;
+pub mod mcp;
+pub mod recovery;
+pub mod scrub;
+pub mod secret;
+pub mod serve;
+pub mod slot;
+pub mod stdio;

@@ -1,0 +1,71 @@
+//! What a start finds of the process before it: turns that a kill left open are closed in the log.
+
+use waxlog_core::connection::STREAM_PREFIX;
+use waxlog_core::record::{Record, RecordError};
+use waxlog_core::session::Session;
+use waxlog_store::{Log, LogError, StreamInfo};
+
+use crate::journal::Journal;
+
+/// What a recovery did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// The sessions whose open turn was closed.
+    pub sessions: Vec<String>,
+}
+
+/// Closes the turns that are open in `log`.
+///
+/// Every start does this before it serves, so only streams that were written since the last start can hold
+/// an open turn: the cost is bounded by one run of the agent, not by the log.
+pub async fn recover(log: &Log) -> Result<Recovered, LogError> {
+    let reader = log.reader();
+    let streams = reader.streams()?;
+    let last_start = streams.iter().filter(|s| is_connection(s)).map(|s| s.first_global).max().unwrap_or(0);
+    let mut recovered = Recovered::default();
+    for stream in streams.iter().filter(|s| !is_connection(s) && s.last_global > last_start) {
+        if close_turn(log, &stream.stream)? {
+            recovered.sessions.push(stream.stream.clone());
+        }
+    }
+    if !recovered.sessions.is_empty() {
+        log.sync().await?;
+    }
+    Ok(recovered)
+}
+
+fn is_connection(stream: &StreamInfo) -> bool {
+    stream.stream.starts_with(STREAM_PREFIX)
+}
+
+fn close_turn(log: &Log, stream: &str) -> Result<bool, LogError> {
+    let mut session: Option<Session> = None;
+    for stored in log.reader().stream(stream)? {
+        let stored = stored?;
+        let record = match Record::decode(&stored.kind, stored.version, &stored.head, stored.raw) {
+            Ok(record) => record,
+            Err(unknown @ RecordError::Unknown { .. }) => {
+                log::warn!("session {stream}: record {} is passed over: {unknown}", stored.position.sequence);
+                continue;
+            }
+            Err(malformed) => {
+                log::error!("session {stream}: record {}: {malformed}; the session is left as it is", stored.position.sequence);
+                return Ok(false);
+            }
+        };
+        match &mut session {
+            None => session = Session::open(&record),
+            Some(session) => {
+                session.fold(&record);
+                // What the records once caused was done, or lost, by the process that wrote them.
+                session.take_outbox();
+            }
+        }
+    }
+    let closing = session.map(|s| s.recovery()).unwrap_or_default();
+    let journal = Journal::new(log.clone(), stream);
+    for record in &closing {
+        journal.append(record)?;
+    }
+    Ok(!closing.is_empty())
+}

@@ -1,0 +1,112 @@
+//! Content blocks of prompts and steers, and the text they become.
+
+use serde_json::Value;
+
+/// Largest text of one prompt, in bytes.
+pub const PROMPT_MAX_BYTES: usize = 1_048_576;
+
+/// One content block, decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// Plain text.
+    Text(String),
+    /// A link: the model sees its URI.
+    ResourceLink(String),
+    /// A kind that is not advertised.
+    Unsupported,
+}
+
+/// Why blocks are no prompt.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PromptError {
+    /// A block of a kind that was not advertised.
+    #[error("prompt: unsupported content block (only text and resource_link are advertised)")]
+    Unsupported,
+    /// More text than a prompt may have.
+    #[error("prompt: exceeds {PROMPT_MAX_BYTES} bytes")]
+    TooLong,
+}
+
+/// Decodes a list of blocks; the error names the block and what it lacks.
+pub fn decode(value: Option<&Value>) -> Result<Vec<Block>, String> {
+    let list = match value {
+        None => return Err("missing field `prompt`".to_owned()),
+        Some(Value::Array(list)) => list,
+        Some(_) => return Err("`prompt` must be a list of content blocks".to_owned()),
+    };
+    list.iter().enumerate().map(|(index, block)| decode_one(index, block)).collect()
+}
+
+fn decode_one(index: usize, block: &Value) -> Result<Block, String> {
+    let word = |key: &str| block.get(key).and_then(Value::as_str).map(str::to_owned);
+    let needed = |key: &str| word(key).ok_or_else(|| format!("prompt[{index}]: missing field `{key}`"));
+    match needed("type")?.as_str() {
+        "text" => needed("text").map(Block::Text),
+        "resource_link" => needed("uri").map(Block::ResourceLink),
+        _ => Ok(Block::Unsupported),
+    }
+}
+
+/// The text of `blocks`, joined with one line feed.
+pub fn text(blocks: &[Block]) -> Result<String, PromptError> {
+    let mut parts = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        parts.push(match block {
+            Block::Text(text) => text.clone(),
+            Block::ResourceLink(uri) => format!("[resource: {uri}]"),
+            Block::Unsupported => return Err(PromptError::Unsupported),
+        });
+    }
+    Ok(parts.join("\n"))
+}
+
+/// The text of a prompt: as [`text`], within the size limit.
+pub fn prompt_text(blocks: &[Block]) -> Result<String, PromptError> {
+    let text = text(blocks)?;
+    if text.len() > PROMPT_MAX_BYTES {
+        return Err(PromptError::TooLong);
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn blocks(value: Value) -> Vec<Block> {
+        decode(Some(&value)).expect("blocks")
+    }
+
+    #[test]
+    fn texts_and_links_are_joined_by_one_line_feed() {
+        let list = blocks(json!([{"type": "text", "text": "see"}, {"type": "resource_link", "uri": "file:///x"}]));
+        assert_eq!(prompt_text(&list), Ok("see\n[resource: file:///x]".to_owned()));
+        assert_eq!(prompt_text(&[]), Ok(String::new()));
+    }
+
+    #[test]
+    fn a_prompt_of_exactly_one_mebibyte_is_accepted() {
+        let of = |size: usize| prompt_text(&[Block::Text("x".repeat(size))]);
+        assert!(of(PROMPT_MAX_BYTES).is_ok());
+        assert_eq!(of(PROMPT_MAX_BYTES + 1), Err(PromptError::TooLong));
+    }
+
+    #[test]
+    fn what_a_block_lacks_is_named() {
+        for (value, needle) in [
+            (json!([{}]), "prompt[0]: missing field `type`"),
+            (json!([{"type": "text"}]), "`text`"),
+            (json!([{"type": "text", "text": ""}, {"type": "resource_link"}]), "prompt[1]: missing field `uri`"),
+            (json!("x"), "must be a list"),
+        ] {
+            assert!(decode(Some(&value)).expect_err("refused").contains(needle), "{value}");
+        }
+    }
+
+    #[test]
+    fn other_kinds_are_not_advertised() {
+        let list = blocks(json!([{"type": "image", "data": "AAAA", "mimeType": "image/png"}]));
+        assert_eq!(prompt_text(&list), Err(PromptError::Unsupported));
+    }
+}

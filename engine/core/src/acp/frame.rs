@@ -1,0 +1,171 @@
+//! One inbound line: what kind of message it is.
+
+use serde_json::value::RawValue;
+use serde_json::Value;
+
+use super::code;
+
+/// A JSON-RPC id exactly as the peer wrote it.
+///
+/// Kept as text: an id such as `1.0` or `9007199254740993` must come back byte for byte.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct Id(String);
+
+impl Id {
+    /// The JSON null, for answers to lines without a usable id.
+    pub fn null() -> Id {
+        Id("null".to_owned())
+    }
+
+    /// The id's JSON text.
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What a line is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Frame {
+    /// Asks for an answer.
+    Request {
+        /// Echoed in the answer.
+        id: Id,
+        /// The method.
+        method: String,
+        /// The parameters, null if absent.
+        params: Value,
+    },
+    /// Wants no answer.
+    Notification {
+        /// The method.
+        method: String,
+        /// The parameters, null if absent.
+        params: Value,
+    },
+    /// An answer to a request of ours, or something with an id that is no request.
+    Other,
+    /// Only white space.
+    Blank,
+    /// Must be answered with an error.
+    Bad {
+        /// The id to answer under.
+        id: Id,
+        /// The error code.
+        code: i64,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// Classifies one line (without its line feed). Total: any bytes give a frame.
+pub fn classify(line: &[u8]) -> Frame {
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    if line.iter().all(u8::is_ascii_whitespace) {
+        return Frame::Blank;
+    }
+    let value: Value = match crate::json::from_outside(line) {
+        Ok(value) => value,
+        Err(e) => return bad(Id::null(), code::PARSE, format!("jsonrpc: parse: {e}")),
+    };
+    let id = id_of(line, &value);
+    if !value.is_object() || value.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        let id = id.filter(|id| echoes(id)).unwrap_or_else(Id::null);
+        return bad(id, code::INVALID_REQUEST, "jsonrpc: missing or invalid version".to_owned());
+    }
+    let method = value.get("method").and_then(Value::as_str).map(str::to_owned);
+    let params = value.get("params").cloned().unwrap_or(Value::Null);
+    match (method, id) {
+        (Some(_), Some(id)) if !echoes(&id) => {
+            let message = format!("jsonrpc: an id must be a string, an integer or null, not {}", id.as_json());
+            bad(Id::null(), code::INVALID_REQUEST, message)
+        }
+        (Some(method), Some(id)) => Frame::Request { id, method, params },
+        (Some(method), None) => Frame::Notification { method, params },
+        (None, Some(_)) => Frame::Other,
+        (None, None) => bad(Id::null(), code::INVALID_REQUEST, "jsonrpc: missing method and id".to_owned()),
+    }
+}
+
+fn bad(id: Id, code: i64, message: String) -> Frame {
+    Frame::Bad { id, code, message }
+}
+
+/// Whether an id may be one: a string, an integer or null.
+fn echoes(id: &Id) -> bool {
+    match id.as_json().as_bytes() {
+        [b'"', ..] | b"null" => true,
+        text => text.iter().all(|b| b.is_ascii_digit() || *b == b'-'),
+    }
+}
+
+/// The id's own bytes; where they cannot be had (the line needed mending), its parsed form.
+fn id_of(line: &[u8], value: &Value) -> Option<Id> {
+    #[derive(serde::Deserialize)]
+    struct Ids<'a> {
+        #[serde(borrow)]
+        id: Option<&'a RawValue>,
+    }
+    let parsed = value.as_object()?.get("id")?;
+    let own = serde_json::from_slice::<Ids>(line).ok().and_then(|ids| ids.id.map(|id| id.get().to_owned()));
+    Some(Id(own.unwrap_or_else(|| parsed.to_string())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(line: &[u8]) -> (String, i64) {
+        match classify(line) {
+            Frame::Bad { id, code, .. } => (id.0, code),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn id(line: &str) -> String {
+        match classify(line.as_bytes()) {
+            Frame::Request { id, .. } => id.0,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn c43_a_line_that_is_no_json_is_a_parse_error_under_null() {
+        assert_eq!(error(b"not json"), ("null".into(), code::PARSE));
+    }
+
+    #[test]
+    fn a_wrong_or_missing_version_is_refused_under_the_id_that_is_there() {
+        assert_eq!(error(br#"{"jsonrpc":"1.0","id":5,"method":"x"}"#), ("5".into(), code::INVALID_REQUEST));
+        assert_eq!(error(br#"{"jsonrpc":"2.0"}"#), ("null".into(), code::INVALID_REQUEST));
+        assert_eq!(error(b"[]"), ("null".into(), code::INVALID_REQUEST));
+    }
+
+    #[test]
+    fn c46_ids_keep_their_bytes() {
+        for own in ["\"1\"", "0", "42", "null", "-1", "9007199254740993", "\"a\\u00e9\""] {
+            assert_eq!(id(&format!(r#"{{"jsonrpc":"2.0","id":{own},"method":"x"}}"#)), own);
+        }
+    }
+
+    #[test]
+    fn c46_ids_of_other_types_are_refused_under_null() {
+        for own in ["true", "1.5", "{}", "[1]"] {
+            let line = format!(r#"{{"jsonrpc":"2.0","id":{own},"method":"x"}}"#);
+            assert_eq!(error(line.as_bytes()), ("null".into(), code::INVALID_REQUEST), "{own}");
+        }
+    }
+
+    #[test]
+    fn answers_and_blank_lines_are_passed_over() {
+        assert_eq!(classify(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#), Frame::Other);
+        assert_eq!(classify(br#"{"jsonrpc":"2.0","id":1,"method":7}"#), Frame::Other);
+        assert_eq!(classify(b"  \t "), Frame::Blank);
+        assert_eq!(classify(b""), Frame::Blank);
+    }
+
+    #[test]
+    fn c44_a_byte_order_mark_is_accepted() {
+        assert_eq!(id("\u{feff}{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"x\"}"), "7");
+    }
+}

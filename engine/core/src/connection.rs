@@ -1,0 +1,249 @@
+//! A client's connection: the lines that concern no running session, and which sessions there are.
+//!
+//! Like a session it is a fold: a line is recorded (its secrets masked), then folded, and what the fold
+//! says is done.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{json, Value};
+
+use crate::acp::frame::{classify, Frame, Id};
+use crate::acp::lines::{self, Line};
+use crate::acp::params::{self, NewSession};
+use crate::acp::{code, Profile};
+use crate::record::{decode_tagged, encode_tagged, RecordError};
+
+/// The newest protocol version that the harness may be told.
+const PROTOCOL_VERSION_HARNESS: u32 = 2;
+/// The version of the public standard.
+const PROTOCOL_VERSION_STANDARD: u32 = 1;
+/// The name under which the harness introduces itself.
+const HARNESS_NAME: &str = "buzz-acp";
+/// Largest composed system prompt, in bytes.
+pub const SYSTEM_PROMPT_MAX_BYTES: usize = 524_288;
+/// The stream that holds a connection starts with this.
+pub const STREAM_PREFIX: &str = "con_";
+
+/// What happens to a connection. The names are the record kinds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "head", rename_all = "snake_case")]
+pub enum Head {
+    /// The process began to serve.
+    ConnectionOpened {
+        /// The program's version.
+        version: String,
+        /// How many sessions it may hold.
+        max_sessions: u64,
+    },
+    /// A line came that no session takes. Raw: the line, values of variables and headers masked.
+    LineReceived {},
+    /// A session that was asked for is there; its answer is said by its own stream.
+    SessionBegun {
+        /// Its id.
+        session: String,
+    },
+    /// A session that was asked for could not be opened.
+    SessionFailed {
+        /// The request.
+        id: Id,
+        /// The error code in the harness's numbers.
+        code: i64,
+        /// The text told.
+        message: String,
+    },
+}
+
+const KINDS: [&str; 4] = ["connection_opened", "line_received", "session_begun", "session_failed"];
+
+impl Head {
+    /// The kind and the head as JSON, as they are stored.
+    pub fn encode(&self) -> (String, Vec<u8>) {
+        encode_tagged(self)
+    }
+
+    /// Reads a stored head.
+    pub fn decode(kind: &str, version: u16, head: &[u8]) -> Result<Head, RecordError> {
+        decode_tagged(&KINDS, kind, version, head)
+    }
+}
+
+/// What follows from a connection's record.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Follows {
+    /// Lines to say.
+    pub lines: Vec<Line>,
+    /// A session to open: the servers are started, then its first record is written.
+    pub open: Option<(Id, NewSession)>,
+}
+
+/// Who takes a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route<'a> {
+    /// Nobody: it is blank.
+    Nobody,
+    /// The named session.
+    Session(&'a str),
+    /// The connection itself.
+    Connection,
+}
+
+/// The state of one connection.
+#[derive(Clone, Debug, Default)]
+pub struct Connection {
+    profile: Profile,
+    max_sessions: u64,
+    opening: u64,
+    sessions: BTreeSet<String>,
+    version: String,
+}
+
+impl Connection {
+    /// Whose dialect the client speaks.
+    pub fn profile(&self) -> Profile {
+        self.profile
+    }
+
+    /// Who takes a line.
+    pub fn route<'a>(&'a self, frame: &Frame) -> Route<'a> {
+        let (method, params) = match frame {
+            Frame::Blank => return Route::Nobody,
+            Frame::Request { method, params, .. } => (method.as_str(), params),
+            Frame::Notification { method, params } if method == "session/cancel" => (method.as_str(), params),
+            _ => return Route::Connection,
+        };
+        const OF_SESSIONS: [&str; 4] =
+            ["session/prompt", "session/cancel", "session/set_model", "_goose/unstable/session/steer"];
+        let session = params.get("sessionId").and_then(Value::as_str);
+        match session.and_then(|id| self.sessions.get(id)) {
+            Some(id) if OF_SESSIONS.contains(&method) => Route::Session(id),
+            _ => Route::Connection,
+        }
+    }
+
+    /// Takes one record in and says what follows.
+    pub fn fold(&mut self, head: &Head, raw: &[u8]) -> Follows {
+        match head {
+            Head::ConnectionOpened { version, max_sessions } => {
+                self.version = version.clone();
+                self.max_sessions = *max_sessions;
+                Follows::default()
+            }
+            Head::LineReceived {} => self.received(raw),
+            Head::SessionBegun { session } => {
+                self.opening = self.opening.saturating_sub(1);
+                self.sessions.insert(session.clone());
+                Follows::default()
+            }
+            Head::SessionFailed { id, code, message } => {
+                self.opening = self.opening.saturating_sub(1);
+                say(lines::error(id, self.profile.code(*code), message))
+            }
+        }
+    }
+
+    fn received(&mut self, line: &[u8]) -> Follows {
+        let (id, method, params) = match classify(line) {
+            Frame::Request { id, method, params } => (id, method, params),
+            Frame::Bad { id, code, message } => return say(lines::error(&id, code, &message)),
+            Frame::Notification { .. } | Frame::Other | Frame::Blank => return Follows::default(),
+        };
+        let refused = |message: String| say(lines::error(&id, code::INVALID_PARAMS, &message));
+        match method.as_str() {
+            "initialize" => match params::initialize(&params) {
+                Ok((version, name)) => say(lines::result(&id, &self.initialize(version, name))),
+                Err(e) => refused(format!("initialize: {e}")),
+            },
+            "session/new" => match self.checked_new(&params) {
+                Ok(new) => {
+                    self.opening += 1;
+                    Follows { lines: Vec::new(), open: Some((id, new)) }
+                }
+                Err(e) => refused(format!("session/new: {e}")),
+            },
+            "session/cancel" => say(lines::result(&id, &Value::Null)),
+            "session/prompt" => refused(match params::prompt(&params) {
+                Ok(_) => "session/prompt: unknown session".to_owned(),
+                Err(e) => format!("session/prompt: {e}"),
+            }),
+            "session/set_model" => refused(match params::set_model(&params) {
+                Ok(set) if set.model.trim().is_empty() => {
+                    "session/set_model: modelId must not be empty".to_owned()
+                }
+                Ok(_) => "session/set_model: unknown session".to_owned(),
+                Err(e) => format!("session/set_model: {e}"),
+            }),
+            "_goose/unstable/session/steer" => refused(match params::steer(&params) {
+                Ok(steer) if steer.blocks.is_empty() => "steer: prompt must not be empty".to_owned(),
+                Ok(steer) if steer.expected_run.is_empty() => {
+                    "steer: expectedRunId must not be empty".to_owned()
+                }
+                Ok(_) => "steer: unknown session".to_owned(),
+                Err(e) => format!("_goose/unstable/session/steer: {e}"),
+            }),
+            other => say(lines::error(
+                &id,
+                code::METHOD_NOT_FOUND,
+                &format!("jsonrpc: method not found: {other}"),
+            )),
+        }
+    }
+
+    /// The newest version both sides know. A peer with a name of its own speaks the public standard,
+    /// where the number 2 stands for another protocol.
+    fn initialize(&mut self, version: u32, name: Option<String>) -> Value {
+        let (profile, newest) = match name.as_deref() {
+            None | Some(HARNESS_NAME) => (Profile::Harness, PROTOCOL_VERSION_HARNESS),
+            Some(_) => (Profile::Standard, PROTOCOL_VERSION_STANDARD),
+        };
+        self.profile = profile;
+        json!({
+            "protocolVersion": version.min(newest),
+            "agentCapabilities": {
+                "loadSession": false,
+                "promptCapabilities": {"image": false, "audio": false, "embeddedContext": false},
+                "mcpCapabilities": {"http": false, "sse": false},
+            },
+            "agentInfo": {"name": "waxlog", "version": self.version},
+        })
+    }
+
+    fn checked_new(&self, params: &Value) -> Result<NewSession, String> {
+        let new = params::new_session(params)?;
+        if !new.cwd.starts_with('/') {
+            return Err("cwd must be an absolute path".to_owned());
+        }
+        if self.sessions.len() as u64 + self.opening >= self.max_sessions {
+            return Err(format!("max sessions reached ({})", self.max_sessions));
+        }
+        match &new.system_prompt {
+            Some(prompt) if prompt.len() > SYSTEM_PROMPT_MAX_BYTES => Err(prompt_too_long(prompt.len())),
+            _ => Ok(new),
+        }
+    }
+}
+
+/// The refusal of a system prompt of `bytes` bytes.
+pub fn prompt_too_long(bytes: usize) -> String {
+    format!("system prompt is {bytes} bytes, over the 512KB limit of {SYSTEM_PROMPT_MAX_BYTES}; shorten it")
+}
+
+/// The form of a line that may be kept: what `session/new` gives to servers is masked.
+pub fn kept_line(frame: &Frame, line: &[u8]) -> Vec<u8> {
+    match frame {
+        Frame::Request { id, method, params } if method == "session/new" => {
+            let (method, params) = (json!(method), params::redacted(params));
+            let id = id.as_json();
+            format!("{{\"id\":{id},\"jsonrpc\":\"2.0\",\"method\":{method},\"params\":{params}}}").into_bytes()
+        }
+        _ => line.to_vec(),
+    }
+}
+
+fn say(line: Line) -> Follows {
+    Follows { lines: vec![line], open: None }
+}
+
+#[cfg(test)]
+#[path = "connection_tests.rs"]
+mod tests;

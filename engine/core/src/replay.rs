@@ -1,0 +1,238 @@
+//! Replay: a recorded session is folded again, and every decision is made again and compared with the one
+//! that was recorded, down to the bytes of each request and the digest of each line.
+
+use std::collections::BTreeMap;
+
+use crate::acp::lines::Line;
+use crate::evidence::{self, Evidence};
+use crate::record::{Head, Record};
+use crate::session::{Effect, Session};
+
+/// What replay found for one turn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnVerdict {
+    /// The turn's id, or `before the first turn`.
+    pub turn: String,
+    /// Whether the log holds its end.
+    pub ended: bool,
+    /// Requests compared.
+    pub rounds: u64,
+    /// The first difference, if there is one.
+    pub difference: Option<Difference>,
+}
+
+/// A place where the recorded past and the present code disagree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// What differs, in words.
+    pub what: String,
+    /// The recorded side.
+    pub recorded: Vec<u8>,
+    /// The side that the fold makes now.
+    pub rebuilt: Vec<u8>,
+}
+
+/// Folds a session's records and compares.
+#[derive(Debug, Default)]
+pub struct Replay {
+    session: Option<Session>,
+    turns: Vec<TurnVerdict>,
+    spoken: Vec<Line>,
+    recorded_lines: BTreeMap<String, Line>,
+    /// The bytes of the last recorded request, once they differ from what the fold holds.
+    astray: Option<Vec<u8>>,
+}
+
+impl Replay {
+    /// A replay that knows the recorded lines by their links, so that it can show both sides.
+    pub fn with_lines(recorded_lines: BTreeMap<String, Line>) -> Replay {
+        Replay { recorded_lines, ..Replay::default() }
+    }
+
+    /// The verdicts so far, a turn each.
+    pub fn turns(&self) -> &[TurnVerdict] {
+        &self.turns
+    }
+
+    /// The session as folded so far.
+    pub fn session(&self) -> Option<&Session> {
+        self.session.as_ref()
+    }
+
+    /// The lines said since the last decision, with what came before already compared.
+    pub fn step(&mut self, record: &Record) {
+        let Some(session) = self.session.as_ref() else {
+            self.session = Session::open(record);
+            if self.session.is_none() {
+                self.note(difference("the first record", "session_opened", &describe(record)));
+            }
+            self.listen();
+            return;
+        };
+        if let Head::TurnPrompted { turn, .. } = &record.head {
+            self.turns.push(TurnVerdict { turn: turn.clone(), ended: false, rounds: 0, difference: None });
+        }
+        let expected = session.decide();
+        match (expected, record.is_decision()) {
+            (Some(expected), true) => self.compare(&expected, record),
+            (None, true) => self.note(difference("a decision", &describe(record), "nothing to decide")),
+            (Some(expected), false) if !record.is_recovery() => {
+                self.note(difference("a decision", &describe(record), &describe(&expected)));
+            }
+            (_, false) => self.compare_interruption(record),
+        }
+        if let Some(session) = self.session.as_mut() {
+            session.fold(record);
+        }
+        self.settle(record);
+        self.listen();
+    }
+
+    fn settle(&mut self, record: &Record) {
+        let ends = matches!(record.head, Head::TurnEnded { .. } | Head::TurnInterrupted { .. });
+        if let (true, Some(turn)) = (ends, self.turns.last_mut()) {
+            turn.ended = true;
+        }
+        if said(&record.head).is_some() {
+            self.spoken.clear();
+        }
+    }
+
+    /// Collects the lines that the fold says.
+    fn listen(&mut self) {
+        let Some(session) = self.session.as_mut() else { return };
+        for effect in session.take_outbox() {
+            if let Effect::Say(line) = effect {
+                self.spoken.push(line);
+            }
+        }
+    }
+
+    fn compare(&mut self, expected: &Record, recorded: &Record) {
+        if let (Head::RoundAsked { evidence: ours, .. }, Head::RoundAsked { evidence: theirs, .. }) =
+            (&expected.head, &recorded.head)
+        {
+            self.compare_requests((ours, &expected.raw), (theirs, &recorded.raw), recorded);
+            if let Some(turn) = self.turns.last_mut() {
+                turn.rounds += 1;
+            }
+        }
+        self.compare_lines(expected, recorded);
+        let (ours, theirs) = (comparable(expected), comparable(recorded));
+        if ours != theirs {
+            self.note(Difference { what: "a decision".into(), recorded: theirs, rebuilt: ours });
+        }
+    }
+
+    /// Equal evidence over an equal past means equal bytes; anything else is put together and compared.
+    fn compare_requests(&mut self, ours: (&Evidence, &[u8]), theirs: (&Evidence, &[u8]), record: &Record) {
+        if self.astray.is_none() && ours == theirs {
+            return;
+        }
+        let Some(session) = &self.session else { return };
+        let rebuilt_past = session.previous_request().to_vec();
+        let recorded_past = self.astray.take().unwrap_or_else(|| rebuilt_past.clone());
+        let what = format!("the {}", describe(record));
+        let rebuilt = evidence::rebuild(&rebuilt_past, ours.0, ours.1);
+        match (evidence::rebuild(&recorded_past, theirs.0, theirs.1), rebuilt) {
+            (Ok(recorded), Ok(rebuilt)) => {
+                self.astray = Some(recorded.clone());
+                if recorded != rebuilt {
+                    self.note(Difference { what, recorded, rebuilt });
+                }
+            }
+            (Err(e), Ok(rebuilt)) => {
+                self.astray = Some(rebuilt.clone());
+                self.note(Difference { what, recorded: e.to_string().into_bytes(), rebuilt });
+            }
+            (_, Err(e)) => self.note(difference(&what, "a request", &e.to_string())),
+        }
+    }
+
+    fn compare_lines(&mut self, expected: &Record, recorded: &Record) {
+        let (Some(ours), Some(theirs)) = (said(&expected.head), said(&recorded.head)) else { return };
+        let Some(at) = (0..ours.len().max(theirs.len())).find(|&i| ours.get(i) != theirs.get(i)) else { return };
+        let rebuilt = match ours.get(at) {
+            None => b"no line".to_vec(),
+            Some(_) => self.spoken_line(at, expected),
+        };
+        let recorded = match theirs.get(at) {
+            None => b"no line".to_vec(),
+            Some(link) => self
+                .recorded_lines
+                .get(link)
+                .cloned()
+                .unwrap_or_else(|| format!("a line with digest {link}").into_bytes()),
+        };
+        self.note(Difference { what: "a line to the client".into(), recorded, rebuilt });
+    }
+
+    /// The line number `at` since the last decision; those of `decision` itself are made on a copy.
+    fn spoken_line(&self, at: usize, decision: &Record) -> Line {
+        if let Some(line) = self.spoken.get(at) {
+            return line.clone();
+        }
+        let Some(mut copy) = self.session.clone() else { return Line::new() };
+        copy.fold(decision);
+        let own = copy.take_outbox().into_iter().filter_map(|effect| match effect {
+            Effect::Say(line) => Some(line),
+            _ => None,
+        });
+        self.spoken.iter().cloned().chain(own).nth(at).unwrap_or_default()
+    }
+
+    fn compare_interruption(&mut self, record: &Record) {
+        let Head::TurnInterrupted { .. } = &record.head else { return };
+        let expected = self.session.as_ref().and_then(|s| s.recovery().pop());
+        if let Some(expected) = expected {
+            self.compare_lines(&expected, record);
+        }
+    }
+
+    /// Keeps the first difference of a turn.
+    fn note(&mut self, difference: Difference) {
+        if self.turns.is_empty() {
+            let turn = "before the first turn".to_owned();
+            self.turns.push(TurnVerdict { turn, ended: false, rounds: 0, difference: None });
+        }
+        if let Some(turn) = self.turns.last_mut() {
+            turn.difference.get_or_insert(difference);
+        }
+    }
+}
+
+fn difference(what: &str, recorded: &str, rebuilt: &str) -> Difference {
+    Difference { what: what.to_owned(), recorded: recorded.into(), rebuilt: rebuilt.into() }
+}
+
+fn describe(record: &Record) -> String {
+    match &record.head {
+        Head::RoundAsked { asked, round, .. } => format!("request of round {asked} (round {round} of its turn)"),
+        _ => format!("record {}", record.encode_head().0),
+    }
+}
+
+fn said(head: &Head) -> Option<&Vec<String>> {
+    match head {
+        Head::RoundAsked { said, .. }
+        | Head::CallsStarted { said, .. }
+        | Head::TurnEnded { said, .. }
+        | Head::TurnInterrupted { said } => Some(said),
+        _ => None,
+    }
+}
+
+/// A decision without what is compared on its own.
+fn comparable(record: &Record) -> Vec<u8> {
+    let mut head = record.head.clone();
+    match &mut head {
+        Head::RoundAsked { said, evidence, .. } => {
+            said.clear();
+            *evidence = Evidence { len: 0, sha256: String::new(), pieces: Vec::new() };
+        }
+        Head::CallsStarted { said, .. } | Head::TurnEnded { said, .. } => said.clear(),
+        _ => {}
+    }
+    let (kind, head) = Record::bare(head).encode_head();
+    [kind.as_bytes(), b" ", &head].concat()
+}

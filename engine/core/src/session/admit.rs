@@ -1,0 +1,206 @@
+//! What an occurrence means before it is recorded: which record it becomes, if any.
+
+use crate::acp::blocks;
+use crate::acp::code;
+use crate::acp::frame::{Frame, Id};
+use crate::acp::params;
+use crate::mcp::ServerEvent;
+use crate::record::{CallOutcome, Failure, Head, Record};
+
+use super::state::{Phase, Progress, Session};
+
+/// Something that came from outside of the fold.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A line of the client for this session.
+    Line {
+        /// The line classified.
+        frame: Frame,
+        /// The line itself.
+        line: Vec<u8>,
+        /// The ids that it may need.
+        draws: Draws,
+    },
+    /// The model's endpoint answered with a good status.
+    Answered {
+        /// The round within the session.
+        asked: u64,
+        /// The HTTP status.
+        status: u16,
+        /// The headers that matter.
+        headers: Vec<(String, String)>,
+        /// The body.
+        body: Vec<u8>,
+        /// Milliseconds since the first attempt began.
+        elapsed_ms: u64,
+        /// The draw for a retry's back-off.
+        jitter_permille: u16,
+    },
+    /// An attempt gave no good answer.
+    AttemptFailed {
+        /// The round within the session.
+        asked: u64,
+        /// What went wrong.
+        failure: Failure,
+        /// The headers that matter.
+        headers: Vec<(String, String)>,
+        /// The first bytes of the body.
+        body: Vec<u8>,
+        /// Milliseconds since the first attempt began.
+        elapsed_ms: u64,
+        /// The draw for the back-off.
+        jitter_permille: u16,
+    },
+    /// A call ended.
+    CallFinished {
+        /// The round within the session.
+        asked: u64,
+        /// Which call of the round.
+        index: usize,
+        /// How it ended.
+        outcome: CallOutcome,
+        /// The server's answer line, if one came.
+        line: Vec<u8>,
+        /// Milliseconds since it was started.
+        elapsed_ms: u64,
+    },
+    /// Calls that were told to stop had their time.
+    DrainExpired {
+        /// The round within the session.
+        asked: u64,
+    },
+    /// A server died, came back or was given up.
+    ServerChanged {
+        /// Which server of the session.
+        server: usize,
+        /// What became of it.
+        change: ServerEvent,
+    },
+    /// The model has been silent for another keepalive period.
+    KeepaliveTick {
+        /// The round within the session.
+        asked: u64,
+    },
+}
+
+/// Ids drawn by the driver: chance is an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draws {
+    /// A turn id.
+    pub turn: String,
+    /// A run id, `run_` and 16 hex digits.
+    pub run: String,
+    /// A steer id, `steer_` and 16 hex digits.
+    pub message: String,
+}
+
+impl Session {
+    /// The record that `input` becomes; `None` if it is late or means nothing now.
+    pub fn admit(&self, input: Input) -> Option<Record> {
+        match input {
+            Input::Line { frame, line, draws } => self.admit_line(frame, line, draws),
+            Input::Answered { asked, status, headers, body, elapsed_ms, jitter_permille } => {
+                let head = Head::RoundAnswered { asked, status, headers, elapsed_ms, jitter_permille };
+                self.is_asking(asked).then_some(Record { head, raw: body })
+            }
+            Input::AttemptFailed { asked, failure, headers, body, elapsed_ms, jitter_permille } => {
+                let head = Head::AttemptFailed { asked, failure, headers, elapsed_ms, jitter_permille };
+                self.is_asking(asked).then_some(Record { head, raw: body })
+            }
+            Input::CallFinished { asked, index, outcome, line, elapsed_ms } => {
+                let head = Head::CallFinished { asked, index, outcome, elapsed_ms };
+                self.is_running(asked, index).then_some(Record { head, raw: line })
+            }
+            Input::DrainExpired { asked } => {
+                let draining = self.is_calling(asked) && self.turn.as_ref().is_some_and(|t| t.cancelled);
+                draining.then(|| Record::bare(Head::DrainExpired { asked }))
+            }
+            Input::ServerChanged { server, change } => (server < self.servers.len())
+                .then(|| Record::bare(Head::ServerChanged { server, change })),
+            Input::KeepaliveTick { asked } => {
+                self.is_asking(asked).then(|| Record::bare(Head::KeepaliveTicked { asked }))
+            }
+        }
+    }
+
+    fn admit_line(&self, frame: Frame, line: Vec<u8>, draws: Draws) -> Option<Record> {
+        let (id, method, params) = match frame {
+            Frame::Request { id, method, params } => (Some(id), method, params),
+            Frame::Notification { method, params } if method == "session/cancel" => (None, method, params),
+            _ => return None,
+        };
+        let head = match (method.as_str(), id) {
+            ("session/cancel", id) => Head::CancelRequested { id },
+            ("session/prompt", Some(id)) => self.admit_prompt(id, &params, draws),
+            ("_goose/unstable/session/steer", Some(id)) => self.admit_steer(id, &params, draws),
+            ("session/set_model", Some(id)) => admit_model(id, &params),
+            _ => return None,
+        };
+        Some(Record { head, raw: line })
+    }
+
+    fn admit_prompt(&self, id: Id, params: &serde_json::Value, draws: Draws) -> Head {
+        match params::prompt(params) {
+            Err(e) => refused(id, format!("session/prompt: {e}")),
+            Ok(_) if self.is_busy() => refused(id, "session/prompt: prompt already in flight".to_owned()),
+            Ok(_) => Head::TurnPrompted { id, turn: draws.turn, run: draws.run },
+        }
+    }
+
+    fn admit_steer(&self, id: Id, params: &serde_json::Value, draws: Draws) -> Head {
+        let steer = match params::steer(params) {
+            Err(e) => return refused(id, format!("_goose/unstable/session/steer: {e}")),
+            Ok(steer) => steer,
+        };
+        let reason = match &self.turn {
+            _ if steer.blocks.is_empty() => "steer: prompt must not be empty".to_owned(),
+            _ if steer.expected_run.is_empty() => "steer: expectedRunId must not be empty".to_owned(),
+            None => "steer: no active run to steer".to_owned(),
+            Some(turn) if turn.run != steer.expected_run => {
+                format!("steer: expected active run id {} but found {}", steer.expected_run, turn.run)
+            }
+            Some(_) => return Head::SteerAccepted { id, message: draws.message },
+        };
+        refused(id, reason)
+    }
+
+    fn is_asking(&self, asked: u64) -> bool {
+        let asking = self.turn.as_ref().is_some_and(|t| matches!(t.phase, Phase::Asking { .. }));
+        asking && self.asked == asked
+    }
+
+    fn is_calling(&self, asked: u64) -> bool {
+        let calling = self.turn.as_ref().is_some_and(|t| matches!(t.phase, Phase::Calling(_)));
+        calling && self.asked == asked
+    }
+
+    fn is_running(&self, asked: u64, index: usize) -> bool {
+        let slot = match self.turn.as_ref().map(|t| &t.phase) {
+            Some(Phase::Calling(slots)) => slots.get(index),
+            _ => None,
+        };
+        self.asked == asked && slot.is_some_and(|s| matches!(s.progress, Progress::Started))
+    }
+}
+
+fn admit_model(id: Id, params: &serde_json::Value) -> Head {
+    match params::set_model(params) {
+        Err(e) => refused(id, format!("session/set_model: {e}")),
+        Ok(set) if set.model.trim().is_empty() => {
+            refused(id, "session/set_model: modelId must not be empty".to_owned())
+        }
+        Ok(set) => Head::ModelSelected { id, model: set.model },
+    }
+}
+
+fn refused(id: Id, message: String) -> Head {
+    Head::LineRefused { id, code: code::INVALID_PARAMS, message }
+}
+
+/// The blocks of a recorded prompt or steer line.
+pub(super) fn blocks_of(line: &[u8]) -> Vec<blocks::Block> {
+    match crate::acp::frame::classify(line) {
+        Frame::Request { params, .. } => blocks::decode(params.get("prompt")).unwrap_or_default(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,55 @@
+//! What the driver must do once the records that caused it are durable.
+
+use serde_json::Value;
+
+use crate::acp::lines::Line;
+use crate::dialect::Dialect;
+use crate::rope::Rope;
+
+/// One thing to do, in the order of the outbox.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Write a line to the client.
+    Say(Line),
+    /// Send a request to the model's endpoint.
+    Ask {
+        /// The round within the session; the answer comes back under it.
+        asked: u64,
+        /// Whether this is the first attempt: the clocks of keepalive and error texts start.
+        first: bool,
+        /// How long to wait before, in milliseconds.
+        after_ms: u64,
+        /// The wire format, which fixes path and headers.
+        dialect: Dialect,
+        /// The exact bytes.
+        body: Rope,
+    },
+    /// Give up the request under way.
+    StopAsking,
+    /// Call a tool.
+    Call {
+        /// The round within the session.
+        asked: u64,
+        /// Which call of the round.
+        index: usize,
+        /// The server within the session.
+        server: usize,
+        /// The qualified tool name, for texts.
+        tool: String,
+        /// The tool's name at its server.
+        bare: String,
+        /// The arguments, an object.
+        arguments: Value,
+    },
+    /// Tell the calls under way to stop; an expired drain comes back as an input.
+    StopCalls {
+        /// The round within the session.
+        asked: u64,
+    },
+    /// Forget the calls under way: their time is over.
+    AbortCalls,
+    /// Something for the operator's log.
+    Warn(String),
+    /// A turn is over: what is in the log must survive a power loss before more is said.
+    Settle,
+}

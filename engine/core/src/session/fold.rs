@@ -1,0 +1,351 @@
+//! Taking a record in: total, deterministic, and the only way in which a session changes.
+
+use crate::acp::{blocks, lines};
+use crate::dialect::{self, Answer, AnswerError, Encoder, Stop};
+use crate::history::{Assistant, History, Item};
+use crate::mcp::ServerEvent;
+use crate::record::{CallOutcome, Head, Outcome, Record, SessionOpened, StopReason};
+use crate::retry::{Attempts, Failed, Verdict};
+use crate::rope::Rope;
+use crate::said::Said;
+use crate::usage::{Tally, Usage};
+
+use super::admit::blocks_of;
+use super::calls::{for_history, unique_ids};
+use super::decide::invalid_prompt;
+use super::state::{LastUsage, Phase, Progress, ServerState, Session, Turn};
+use super::{Effect, CALLS_PER_ANSWER_MAX};
+
+impl Session {
+    /// The session that `record` opens; `None` if it opens none.
+    pub fn open(record: &Record) -> Option<Session> {
+        let Head::SessionOpened(opened) = &record.head else { return None };
+        let opened = (**opened).clone();
+        let system_prompt = String::from_utf8_lossy(&record.raw).into_owned();
+        let encoder = Encoder::new(opened.settings.dialect, &opened.settings, &system_prompt);
+        let servers = (0..opened.catalogue.servers.len()).map(|server| ServerState {
+            tools: opened.catalogue.of_server(server).map(|t| t.bare.clone()).collect(),
+            attempts: 0,
+            exhausted: false,
+        });
+        let answer = lines::result(&opened.id, &opened_answer(&opened));
+        let mut session = Session {
+            servers: servers.collect(),
+            opened,
+            system_prompt,
+            history: History::default(),
+            encoder,
+            original_task: None,
+            last_usage: None,
+            tally: Tally::default(),
+            model_override: None,
+            tools: None,
+            turns: 0,
+            asked: 0,
+            previous: Rope::default(),
+            turn: None,
+            said: Said::default(),
+            outbox: Vec::new(),
+        };
+        session.encode_tools();
+        session.say(answer);
+        Some(session)
+    }
+
+    /// Takes one record in. Records that do not fit the state change nothing.
+    pub fn fold(&mut self, record: &Record) {
+        match &record.head {
+            Head::SessionOpened(_) => {}
+            Head::TurnPrompted { id, run, .. } => self.prompted(id, run, &record.raw),
+            Head::LineRefused { id, code, message } => {
+                self.say(lines::error(id, self.opened.profile.code(*code), message));
+            }
+            Head::SteerAccepted { id, message } => self.steered(id, message, &record.raw),
+            Head::CancelRequested { id } => {
+                if let Some(id) = id {
+                    self.say(lines::result(id, &serde_json::Value::Null));
+                }
+                self.cancelled();
+            }
+            Head::ModelSelected { id, model } => {
+                self.model_override = Some(model.clone());
+                let answer = serde_json::json!({"sessionId": self.id(), "modelId": model});
+                self.say(lines::result(id, &answer));
+            }
+            Head::SteersApplied { count } => self.steers_applied(*count),
+            Head::HistoryTruncated { items, .. } => {
+                self.history.drop_front(*items);
+                self.encoder.drop_front(*items);
+            }
+            Head::RoundAsked { .. } => self.round_asked(),
+            Head::RoundAnswered { elapsed_ms, jitter_permille, .. } => {
+                self.answered(&record.raw, *elapsed_ms, *jitter_permille);
+            }
+            Head::AttemptFailed { failure, elapsed_ms, jitter_permille, .. } => {
+                let body = String::from_utf8_lossy(&record.raw).into_owned();
+                self.judge(&body, *elapsed_ms, *jitter_permille, |failed, before| failed.judge(failure, before));
+            }
+            Head::CallsStarted { calls, .. } => {
+                self.said.settle();
+                self.start_calls(calls.iter().map(|c| c.index));
+            }
+            Head::CallFinished { index, outcome, .. } => self.finish_call(*index, outcome, &record.raw),
+            Head::DrainExpired { .. } => {
+                self.outbox.push(Effect::AbortCalls);
+                self.cancel_calls(true);
+            }
+            Head::ServerChanged { server, change } => self.server_changed(*server, change),
+            Head::KeepaliveTicked { .. } => self.say(lines::keepalive(self.id())),
+            Head::TurnEnded { outcome, .. } => self.ended(outcome),
+            Head::TurnInterrupted { .. } => self.interrupted(),
+        }
+    }
+
+    fn prompted(&mut self, id: &crate::acp::frame::Id, run: &str, line: &[u8]) {
+        self.turns += 1;
+        self.say(lines::active_run(self.id(), run));
+        let phase = match blocks::prompt_text(&blocks_of(line)) {
+            Err(e) => Phase::Ending(invalid_prompt(&e)),
+            Ok(text) => {
+                self.original_task.get_or_insert_with(|| text.clone());
+                self.remember(vec![Item::User(text)]);
+                Phase::Boundary
+            }
+        };
+        self.turn = Some(Turn {
+            id: id.clone(),
+            run: run.to_owned(),
+            model: self.model(),
+            round: 0,
+            cancelled: false,
+            steers: std::collections::VecDeque::new(),
+            saw_usage: false,
+            phase,
+        });
+    }
+
+    fn steered(&mut self, id: &crate::acp::frame::Id, message: &str, line: &[u8]) {
+        let Some(turn) = self.turn.as_mut() else { return };
+        turn.steers.push_back(blocks_of(line));
+        let run = turn.run.clone();
+        self.say(lines::result(id, &serde_json::json!({"runId": run, "messageId": message})));
+        self.say(lines::queued_steer(self.id(), &run, message));
+    }
+
+    fn cancelled(&mut self) {
+        let Some(turn) = self.turn.as_mut() else { return };
+        turn.cancelled = true;
+        match &turn.phase {
+            Phase::Asking { .. } => {
+                turn.phase = Phase::Ending(Outcome::Stopped(StopReason::Cancelled));
+                self.outbox.push(Effect::StopAsking);
+            }
+            Phase::Calling(slots) => {
+                if slots.iter().any(|s| matches!(s.progress, Progress::Started)) {
+                    self.outbox.push(Effect::StopCalls { asked: self.asked });
+                }
+                self.cancel_calls(false);
+            }
+            Phase::Boundary | Phase::Gate(_) | Phase::Ending(_) => {}
+        }
+    }
+
+    fn steers_applied(&mut self, count: usize) {
+        let Some(turn) = self.turn.as_mut() else { return };
+        let count = count.min(turn.steers.len());
+        let steers: Vec<_> = turn.steers.drain(..count).collect();
+        turn.phase = Phase::Boundary;
+        self.apply_steers(steers);
+    }
+
+    fn apply_steers(&mut self, steers: Vec<Vec<blocks::Block>>) {
+        for steer in steers {
+            match blocks::text(&steer) {
+                Ok(text) if text.trim().is_empty() => {}
+                Ok(text) => self.remember(vec![Item::User(text)]),
+                Err(e) => self.outbox.push(Effect::Warn(format!("a steer was dropped: {e}"))),
+            }
+        }
+    }
+
+    fn round_asked(&mut self) {
+        self.said.settle();
+        let Some(turn) = self.turn.as_mut() else { return };
+        turn.round = turn.round.saturating_add(1);
+        self.asked += 1;
+        let body = self.encoder.request(&turn.model, self.tools.as_ref()).rope;
+        self.previous = body.clone();
+        turn.phase = Phase::Asking { attempts: Attempts::default(), body };
+        self.send(true, 0);
+    }
+
+    /// Puts the current request into the outbox.
+    fn send(&mut self, first: bool, after_ms: u64) {
+        let Some(Phase::Asking { body, .. }) = self.turn.as_ref().map(|t| &t.phase) else { return };
+        self.outbox.push(Effect::Ask {
+            asked: self.asked,
+            first,
+            after_ms,
+            dialect: self.opened.settings.dialect,
+            body: body.clone(),
+        });
+    }
+
+    /// A failed attempt: the same bytes again, or the end of the turn.
+    fn judge(
+        &mut self,
+        body: &str,
+        elapsed_ms: u64,
+        jitter_permille: u16,
+        verdict: impl Fn(&Failed<'_>, Attempts) -> Verdict,
+    ) {
+        let provider = self.opened.settings.provider;
+        let Some(turn) = self.turn.as_mut() else { return };
+        let Phase::Asking { attempts, .. } = &mut turn.phase else { return };
+        let failed = Failed { provider, model: &turn.model, body, elapsed_ms, jitter_permille };
+        match verdict(&failed, *attempts) {
+            Verdict::Again { after_ms, attempts: next } => {
+                *attempts = next;
+                self.send(false, after_ms);
+            }
+            Verdict::Fail(outcome) => turn.phase = Phase::Ending(outcome),
+        }
+    }
+
+    /// An answer: accounting first, with the history as it was sent; then lines; then what it asks for.
+    fn answered(&mut self, body: &[u8], elapsed_ms: u64, jitter_permille: u16) {
+        if !self.turn.as_ref().is_some_and(|t| matches!(t.phase, Phase::Asking { .. })) {
+            return;
+        }
+        let decoded = dialect::decode(self.opened.settings.dialect, body);
+        self.account(&decoded.usage);
+        match decoded.answer {
+            Ok(answer) => self.took_answer(answer),
+            Err(error) => {
+                let text = error.to_string();
+                let code = match &error {
+                    AnswerError::Provider { code, .. } => code.as_str(),
+                    AnswerError::Json(_) | AnswerError::Shape(_) => "",
+                };
+                self.judge("", elapsed_ms, jitter_permille, |f, before| f.judge_wrapped(code, &text, before));
+            }
+        }
+    }
+
+    fn account(&mut self, usage: &Usage) {
+        if let Some(input_tokens) = usage.input {
+            let history_bytes = self.history.pressure_bytes();
+            self.last_usage = Some(LastUsage { input_tokens, history_bytes });
+        }
+        self.tally.add(usage);
+        let Some(turn) = self.turn.as_mut() else { return };
+        if usage.is_reported() {
+            turn.saw_usage = true;
+            let line = lines::usage(&self.opened.session, &self.tally, &turn.model);
+            self.say(line);
+        }
+    }
+
+    fn took_answer(&mut self, answer: Answer) {
+        if !answer.reasoning.is_empty() {
+            self.say(lines::thought(self.id(), &answer.reasoning));
+        }
+        if !answer.text.is_empty() {
+            self.say(lines::message(self.id(), &answer.text));
+        }
+        let (turns, round) = (self.turns, self.turn.as_ref().map_or(0, |t| t.round));
+        let mut calls = answer.calls;
+        if calls.len() > CALLS_PER_ANSWER_MAX {
+            self.outbox.push(Effect::Warn(format!(
+                "an answer holds {} calls, those past the limit of {CALLS_PER_ANSWER_MAX} are dropped",
+                calls.len()
+            )));
+            calls.truncate(CALLS_PER_ANSWER_MAX);
+        }
+        let nameless = calls.iter().any(|call| call.name.is_empty());
+        if nameless || (calls.is_empty() && answer.stop == Stop::ToolUse) {
+            let what = if nameless { "tool_call missing name" } else { "stop=tool_use but zero tool_calls" };
+            self.set_phase(Phase::Ending(Outcome::Failed {
+                code: crate::acp::code::FAILED,
+                message: format!("llm: provider: {what}"),
+            }));
+            return;
+        }
+        unique_ids(&mut calls, turns, round);
+        self.remember(vec![Item::Assistant(Assistant {
+            text: answer.text,
+            calls: for_history(&calls),
+            reasoning_details: answer.reasoning_details,
+        })]);
+        if calls.is_empty() {
+            self.set_phase(Phase::Gate(match answer.stop {
+                Stop::MaxTokens => StopReason::MaxTokens,
+                Stop::Refusal => StopReason::Refusal,
+                Stop::EndTurn | Stop::ToolUse | Stop::Other => StopReason::EndTurn,
+            }));
+            return;
+        }
+        let slots = self.preflight(calls);
+        self.set_phase(Phase::Calling(slots));
+        self.back_fill();
+    }
+
+    fn set_phase(&mut self, phase: Phase) {
+        if let Some(turn) = self.turn.as_mut() {
+            turn.phase = phase;
+        }
+    }
+
+    fn server_changed(&mut self, server: usize, change: &ServerEvent) {
+        let Some(state) = self.servers.get_mut(server) else { return };
+        match change {
+            ServerEvent::Died { attempt, .. } | ServerEvent::RestartFailed { attempt, .. } => {
+                state.attempts = *attempt;
+            }
+            ServerEvent::Restarted { tools } => {
+                state.attempts = 0;
+                state.tools = tools.iter().cloned().collect();
+            }
+            ServerEvent::Exhausted => state.exhausted = true,
+        }
+        self.encode_tools();
+    }
+
+    fn ended(&mut self, outcome: &Outcome) {
+        let Some(turn) = self.turn.take() else { return };
+        self.outbox.push(Effect::Settle);
+        for line in self.ending_lines(&turn, outcome) {
+            self.say(line);
+        }
+        // The decision's record covers its own lines: see Session::decide.
+        self.said.settle();
+        // A steer that was acknowledged reaches the model, with the next prompt if this turn may ask no
+        // more; only a cancel takes back what was queued before it.
+        if !turn.cancelled {
+            self.apply_steers(turn.steers.into());
+        }
+    }
+
+    fn interrupted(&mut self) {
+        self.said.settle();
+        let open = match self.turn.as_ref().map(|t| &t.phase) {
+            Some(Phase::Calling(slots)) => slots.len(),
+            _ => 0,
+        };
+        for index in 0..open {
+            self.finish_call(index, &CallOutcome::Interrupted, b"");
+        }
+        if let Some(turn) = self.turn.take() {
+            self.apply_steers(turn.steers.into());
+        }
+    }
+}
+
+fn opened_answer(opened: &SessionOpened) -> serde_json::Value {
+    let model = &opened.settings.model;
+    serde_json::json!({
+        "sessionId": opened.session,
+        "models": {"currentModelId": model, "availableModels": [{"modelId": model, "name": model}]},
+    })
+}
+

@@ -1,0 +1,209 @@
+//! The state that a fold carries, and nothing else does.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use crate::acp::blocks::Block;
+use crate::acp::frame::Id;
+use crate::acp::lines::Line;
+use crate::dialect::Encoder;
+use crate::history::{History, Item, ToolResult};
+use crate::mcp::{ResultLimits, Tool, RESULT_TOTAL_MAX_BYTES};
+use crate::record::{Outcome, SessionOpened};
+use crate::retry::Attempts;
+use crate::rope::{Chunk, Rope};
+use crate::said::Said;
+use crate::session::Effect;
+use crate::usage::Tally;
+
+/// One session.
+#[derive(Clone, Debug)]
+pub struct Session {
+    pub(super) opened: SessionOpened,
+    pub(super) system_prompt: String,
+    pub(super) history: History,
+    pub(super) encoder: Encoder,
+    pub(super) original_task: Option<String>,
+    pub(super) last_usage: Option<LastUsage>,
+    pub(super) tally: Tally,
+    pub(super) model_override: Option<String>,
+    pub(super) servers: Vec<ServerState>,
+    pub(super) tools: Option<Chunk>,
+    pub(super) turns: u64,
+    pub(super) asked: u64,
+    pub(super) previous: Rope,
+    pub(super) turn: Option<Turn>,
+    pub(super) said: Said,
+    pub(super) outbox: Vec<Effect>,
+}
+
+/// What the last usage-bearing response said of its input, and how much history that was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastUsage {
+    /// The input tokens reported.
+    pub input_tokens: u64,
+    /// The pressure bytes of the history that was sent.
+    pub history_bytes: u64,
+}
+
+/// What is known of one server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerState {
+    /// The bare names that its present process offers.
+    pub tools: BTreeSet<String>,
+    /// Attempts since it was last well: 0 is healthy.
+    pub attempts: u32,
+    /// Given up: nothing of it is offered.
+    pub exhausted: bool,
+}
+
+/// A turn under way.
+#[derive(Clone, Debug)]
+pub(super) struct Turn {
+    pub(super) id: Id,
+    pub(super) run: String,
+    pub(super) model: String,
+    pub(super) round: u32,
+    pub(super) cancelled: bool,
+    pub(super) steers: VecDeque<Vec<Block>>,
+    pub(super) saw_usage: bool,
+    pub(super) phase: Phase,
+}
+
+/// Where a turn stands.
+#[derive(Clone, Debug)]
+pub(super) enum Phase {
+    /// At the top of the loop.
+    Boundary,
+    /// A request is out, or waits for its next attempt.
+    Asking { attempts: Attempts, body: Rope },
+    /// Calls are being run.
+    Calling(Vec<Slot>),
+    /// The model ended its turn without calls.
+    Gate(crate::record::StopReason),
+    /// It is settled how the turn ends.
+    Ending(Outcome),
+}
+
+/// One call of the round.
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) progress: Progress,
+}
+
+/// How far a call is.
+#[derive(Clone, Debug)]
+pub(super) enum Progress {
+    Waiting { server: usize, bare: String, arguments: serde_json::Map<String, serde_json::Value> },
+    Started,
+    Done(ToolResult),
+}
+
+impl Session {
+    /// The session's id.
+    pub fn id(&self) -> &str {
+        &self.opened.session
+    }
+
+    /// Its first record's head.
+    pub fn opened(&self) -> &SessionOpened {
+        &self.opened
+    }
+
+    /// The system prompt as composed.
+    pub fn system_prompt(&self) -> &str {
+        &self.system_prompt
+    }
+
+    /// What the model has been told so far.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// The first accepted prompt.
+    pub fn original_task(&self) -> Option<&str> {
+        self.original_task.as_deref()
+    }
+
+    /// What the last usage-bearing response said of its input.
+    pub fn last_usage(&self) -> Option<LastUsage> {
+        self.last_usage
+    }
+
+    /// What the session has cost.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// What is known of its servers, in order.
+    pub fn servers(&self) -> &[ServerState] {
+        &self.servers
+    }
+
+    /// Rounds asked so far.
+    pub fn asked(&self) -> u64 {
+        self.asked
+    }
+
+    /// Whether a turn is under way.
+    pub fn is_busy(&self) -> bool {
+        self.turn.is_some()
+    }
+
+    /// The request that the running turn will answer.
+    pub fn open_request(&self) -> Option<Id> {
+        self.turn.as_ref().map(|turn| turn.id.clone())
+    }
+
+    /// The request that a prompt now would send, were its text `text`: for checks after a recovery.
+    pub fn next_request(&self, text: &str) -> Rope {
+        let mut encoder = self.encoder.clone();
+        encoder.push(&[Item::User(text.to_owned())]);
+        encoder.request(&self.model(), self.tools.as_ref()).rope
+    }
+
+    /// The bytes of the last request.
+    pub fn previous_request(&self) -> &Rope {
+        &self.previous
+    }
+
+    /// Takes what is to be done, in order.
+    pub fn take_outbox(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.outbox)
+    }
+
+    /// The model that a turn that starts now would use.
+    pub(super) fn model(&self) -> String {
+        self.model_override.clone().unwrap_or_else(|| self.opened.settings.model.clone())
+    }
+
+    pub(super) fn limits(&self) -> ResultLimits {
+        ResultLimits {
+            text_bytes: self.opened.settings.max_tool_result_text_bytes,
+            total_bytes: RESULT_TOTAL_MAX_BYTES,
+        }
+    }
+
+    /// Whether the model may be shown `tool` now.
+    pub(super) fn is_offered(&self, tool: &Tool) -> bool {
+        let server = &self.servers[tool.server];
+        !tool.hook && !server.exhausted && server.tools.contains(&tool.bare)
+    }
+
+    pub(super) fn encode_tools(&mut self) {
+        let offered = self.opened.catalogue.tools.iter().filter(|tool| self.is_offered(tool));
+        self.tools = self.encoder.encode_tools(offered);
+    }
+
+    pub(super) fn say(&mut self, line: Line) {
+        self.said.add(&line);
+        self.outbox.push(Effect::Say(line));
+    }
+
+    /// Appends items to the history; results of one round come together.
+    pub(super) fn remember(&mut self, items: Vec<Item>) {
+        self.encoder.push(&items);
+        items.into_iter().for_each(|item| self.history.push(item));
+    }
+}
