@@ -46,7 +46,12 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&staged, path)?;
-    path.parent().map_or(Ok(()), fsync_dir)
+    fsync_dir(parent_of(path))
+}
+
+/// The folder that `path` lies in.
+pub(crate) fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Makes the names in a folder survive a loss of power.

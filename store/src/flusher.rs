@@ -88,7 +88,9 @@ pub(crate) fn make_new(dir: &Path, cache_bytes: u64) -> Result<(), OpenError> {
     }))?;
     let _ = HeadFile::create(&first, Head::new(FORMAT_VERSION, 1, Hash::ZERO)).context("create a head in", &first)?;
     drop(store);
-    lock::write_format(dir).context("write the format file of", dir)
+    lock::write_format(dir).context("write the format file of", dir)?;
+    let parent = files::parent_of(dir);
+    files::fsync_dir(parent).context("sync", parent)
 }
 
 /// Ends a change of segment that a kill cut short: a next segment without a head goes, one with
@@ -104,8 +106,7 @@ pub(crate) fn finish_roll(layout: &mut Layout) -> Result<(), OpenError> {
     for Promised { dir, head } in &mut layout.segments[..last] {
         if !head.closed {
             let mut file = HeadFile::resume(dir, head.clone()).context("open the head of", dir)?;
-            file.write(|head| head.closed = true).context("write the head of", dir)?;
-            file.fsync().context("sync the head of", dir)?;
+            file.close().context("close the head of", dir)?;
             *head = file.head().clone();
         }
     }
@@ -146,7 +147,10 @@ impl Flusher {
 
     fn answer(&self, waiters: Vec<Waiter>, result: Result<(), Arc<str>>) {
         if let Err(reason) = &result {
-            view::lock(&self.shared.state).stopped = Some(Arc::clone(reason));
+            let stopped = view::lock(&self.shared.state).stopped.replace(Arc::clone(reason));
+            if stopped.is_none() {
+                log::error!("{}", self.shared.stopped(Arc::clone(reason)));
+            }
         }
         for waiter in waiters {
             // Whoever dropped its future wants no answer.
@@ -205,8 +209,7 @@ impl Flusher {
         let segment = Arc::new(segment::create(&dir, self.options.cache_bytes)?);
         let head = HeadFile::create(&dir, next).map_err(failed)?;
         files::fsync_dir(self.shared.view.dir()).map_err(failed)?;
-        self.active.head.write(|head| head.closed = true).map_err(failed)?;
-        self.active.head.fsync().map_err(failed)?;
+        self.active.head.close().map_err(failed)?;
         let part = Part {
             dir: dir.clone(),
             head: head.head().clone(),

@@ -127,6 +127,13 @@ impl HeadFile {
         Ok(())
     }
 
+    /// Writes "closed" into both slots, so that no single damaged one opens the segment again.
+    pub(crate) fn close(&mut self) -> io::Result<()> {
+        self.write(|head| head.closed = true)?;
+        self.write(|_| ())?;
+        self.fsync()
+    }
+
     pub(crate) fn fsync(&self) -> io::Result<()> {
         self.file.sync_all()
     }

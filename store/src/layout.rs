@@ -64,6 +64,13 @@ pub(crate) fn inspect(dir: &Path) -> Result<Layout, OpenError> {
     Ok(layout)
 }
 
+/// Refuses a folder that nobody has made a log in, before anything is written there.
+pub(crate) fn expect_log(dir: &Path) -> Result<(), OpenError> {
+    let is_log = dir.is_dir()
+        && (lock::read_format(dir)? != Format::Missing || !segment::list(dir).context("list", dir)?.is_empty());
+    if is_log { Ok(()) } else { Err(OpenError::NotALog { path: dir.to_path_buf() }) }
+}
+
 impl Layout {
     fn segment(&mut self, first: u64, dir: PathBuf, found: Found, format: &Format) -> Result<(), OpenError> {
         let place = segment::place_of(&dir);

@@ -98,14 +98,9 @@ impl Reader {
 }
 
 fn open_own(dir: &Path) -> Result<Reader, OpenError> {
-    if !dir.is_dir() {
-        return Err(OpenError::NotALog { path: dir.to_path_buf() });
-    }
+    layout::expect_log(dir)?;
     let lock = Lock::take(dir)?;
     let layout = layout::inspect(dir)?;
-    if layout.is_new && layout.segments.is_empty() {
-        return Err(OpenError::NotALog { path: dir.to_path_buf() });
-    }
     let outlook = view::open(&layout, Options::default().cache_bytes)?;
     let view = Arc::new(outlook.view);
     let server = Server::start(Arc::clone(&view), outlook.damage.clone()).context("serve readers of", dir)?;

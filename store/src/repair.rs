@@ -37,9 +37,7 @@ pub struct Repaired {
 /// Repairs the log in `dir`. The records are taken from the raw files by their hashes, so it keeps
 /// what sled itself no longer finds. The longest sound chain from the first record on is kept.
 pub fn repair(dir: &Path) -> Result<Repaired, OpenError> {
-    if !dir.is_dir() {
-        return Err(OpenError::NotALog { path: dir.to_path_buf() });
-    }
+    layout::expect_log(dir)?;
     let _lock = Lock::take(dir)?;
     let layout = layout::inspect(dir)?;
     let report = verify_files(&layout)?;
@@ -99,7 +97,7 @@ fn swap(dir: &Path, building: &Path) -> Result<PathBuf, OpenError> {
         }
         Err(error) => return Err(io::Error::from(error)).context("move aside", dir),
     }
-    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = files::parent_of(dir);
     files::fsync_dir(parent).context("sync", parent)?;
     Ok(aside)
 }

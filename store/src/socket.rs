@@ -23,7 +23,7 @@ use crate::view::{lock, Query, View};
 
 const PATH_FILE: &str = "reader";
 const SOCKET_FILE: &str = "socket";
-/// How many readers are served at a time; more wait until one of them goes.
+/// How many readers are served at a time; more are turned away.
 const MAX_CONNECTIONS: usize = 16;
 /// A reader or holder that takes longer than this over one message is given up.
 const IO_LIMIT: Duration = Duration::from_secs(60);

@@ -27,9 +27,7 @@ pub struct Report {
 /// Checks the log in `dir`. One that a live process holds is read through that process. The files
 /// of a damaged log stay as they are.
 pub fn verify(dir: &Path) -> Result<Report, OpenError> {
-    if !dir.is_dir() {
-        return Err(OpenError::NotALog { path: dir.to_path_buf() });
-    }
+    layout::expect_log(dir)?;
     match Lock::take(dir) {
         Ok(_lock) => verify_files(&layout::inspect(dir)?),
         Err(OpenError::Locked { .. }) => verify_through_holder(dir),
@@ -39,9 +37,6 @@ pub fn verify(dir: &Path) -> Result<Report, OpenError> {
 
 /// Checks a log whose lock the caller holds.
 pub(crate) fn verify_files(layout: &Layout) -> Result<Report, OpenError> {
-    if layout.is_new && layout.segments.is_empty() {
-        return Err(OpenError::NotALog { path: layout.dir.clone() });
-    }
     let mut report =
         Report { records: 0, segments: layout.folders as u64, problems: layout.problems.clone() };
     for promised in layout.segments.iter().chain(&layout.beyond) {

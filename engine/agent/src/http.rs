@@ -1,7 +1,8 @@
 //! One POST to a model endpoint: what was answered, or in what way it failed.
 //!
-//! HTTP comes from surf, over isahc and curl, joined by a client of our own (`curl`). A failed request is a value, retried or not by whoever sent it; nothing is retried in here, and no text
-//! holds a header's value.
+//! HTTP comes from surf, over isahc and curl, joined by a client of our own (`curl`). A failed request is a
+//! value, retried or not by whoever sent it; nothing is retried in here, and no text holds a header's value.
+//! Only curl's own trace of the wire would: a logger must not let targets below `isahc` through.
 //!
 //! With a body beyond 1 MiB curl announces itself by `Expect: 100-continue` and waits a second for servers
 //! that do not understand. It stays so: the only way to prevent it is an empty `expect` header, which common

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::acp::lines::Line;
 use crate::evidence::{self, Evidence};
 use crate::record::{Head, Record};
+use crate::said::Said;
 use crate::session::{Effect, Session};
 
 /// What replay found for one turn.
@@ -59,7 +60,7 @@ impl Replay {
         self.session.as_ref()
     }
 
-    /// The lines said since the last decision, with what came before already compared.
+    /// Takes the next record in: compares it if it is a decision, then folds it.
     pub fn step(&mut self, record: &Record) {
         let Some(session) = self.session.as_ref() else {
             self.session = Session::open(record);
@@ -235,4 +236,24 @@ fn comparable(record: &Record) -> Vec<u8> {
     }
     let (kind, head) = Record::bare(head).encode_head();
     [kind.as_bytes(), b" ", &head].concat()
+}
+
+/// The lines that a session's records say, each with its link in the digest chain.
+pub fn lines_of<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<(String, Line)> {
+    let mut session: Option<Session> = None;
+    let mut chain = Said::default();
+    let mut lines = Vec::new();
+    for record in records {
+        match session.as_mut() {
+            None => session = Session::open(record),
+            Some(session) => session.fold(record),
+        }
+        for effect in session.iter_mut().flat_map(Session::take_outbox) {
+            if let Effect::Say(line) = effect {
+                lines.push((chain.add(&line), line));
+            }
+        }
+        chain.settle();
+    }
+    lines
 }

@@ -76,6 +76,7 @@ fn an_empty_folder_is_not_a_log() {
     let (folder, dir) = folder();
     assert!(matches!(Reader::open(&dir), Err(OpenError::NotALog { .. })));
     assert!(matches!(verify(folder.path()), Err(OpenError::NotALog { .. })));
+    assert_eq!(fs::read_dir(folder.path()).expect("list").count(), 0, "nothing was written there");
 }
 
 #[test]

@@ -90,7 +90,8 @@ pub enum ConfigError {
     },
     /// The longest back-off is shorter than the first.
     #[error(
-        "config: BUZZ_AGENT_MCP_RESTART_MAX_MS={max_ms} must be at least BUZZ_AGENT_MCP_RESTART_BASE_MS={base_ms}"
+        "config: BUZZ_AGENT_MCP_RESTART_MAX_MS={max_ms} must be at least \
+         BUZZ_AGENT_MCP_RESTART_BASE_MS={base_ms}"
     )]
     BackoffCap {
         /// The longest, in milliseconds.
@@ -105,7 +106,9 @@ pub enum ConfigError {
         word: String,
     },
     /// An effort that the provider does not have.
-    #[error("config: BUZZ_AGENT_THINKING_EFFORT={word} not valid for Anthropic (use low|medium|high|xhigh|max)")]
+    #[error(
+        "config: BUZZ_AGENT_THINKING_EFFORT={word} not valid for Anthropic (use low|medium|high|xhigh|max)"
+    )]
     EffortNotAnthropic {
         /// The word.
         word: &'static str,

@@ -97,3 +97,49 @@ pub(super) fn stopped(stop: Stop, request: &CallRequest) -> CallOutcome {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+    use std::pin::pin;
+
+    use async_std::task;
+
+    use super::super::cancel::cancel_pair;
+    use super::*;
+
+    /// Which of answer, cancel and timer counts, of those that are there.
+    fn first(answered: bool, cancelled: bool, late: bool) -> &'static str {
+        let (source, cancel) = cancel_pair();
+        if cancelled {
+            source.cancel();
+        }
+        let request = CallRequest {
+            tool: "t".to_owned(),
+            arguments: Value::Null,
+            cancel,
+            timeout: Duration::ZERO,
+        };
+        let when = |there: bool| async move {
+            if there {
+                ready(()).await
+            } else {
+                pending().await
+            }
+        };
+        match task::block_on(guard(&request, pin!(when(late)), when(answered))) {
+            Ok(()) => "answered",
+            Err(Stop::Cancelled) => "cancelled",
+            Err(Stop::TimedOut) => "timed out",
+        }
+    }
+
+    #[test]
+    fn a_cancel_wins_over_an_answer_and_an_answer_over_the_timer() {
+        assert_eq!(first(true, true, true), "cancelled");
+        assert_eq!(first(false, true, true), "cancelled");
+        assert_eq!(first(true, true, false), "cancelled");
+        assert_eq!(first(true, false, true), "answered");
+        assert_eq!(first(false, false, true), "timed out");
+    }
+}

@@ -66,7 +66,7 @@ struct Link {
 struct Calls {
     next_id: u64,
     waiting: BTreeMap<u64, Waiting>,
-    /// Before the handshake is over, an answer that nobody waits for ends the connection.
+    /// Until `initialize` is answered, an answer to anything else ends the connection.
     handshaking: bool,
     end: Option<End>,
 }
@@ -143,7 +143,7 @@ impl Connection {
         let _ = self.link.outbox.send(Outgoing { request, line }).await;
     }
 
-    /// From now on, answers that nobody waits for are dropped: they are late.
+    /// From now on, answers that nobody waits for are late, and dropped.
     pub(super) fn handshake_done(&self) {
         lock(&self.link.calls).handshaking = false;
     }

@@ -104,7 +104,6 @@ pub(super) async fn connect(
     let tools = within(limit, list_tools(&connection))
         .await
         .map_err(failed("list_tools"))?;
-    connection.handshake_done();
     Ok(Ready { connection, tools })
 }
 
@@ -121,6 +120,7 @@ async fn within<T>(
 async fn initialize(connection: &Connection) -> Result<(), StageError> {
     let request = connection.open()?;
     result(&request.exchange(encode::initialize()).await?)?;
+    connection.handshake_done();
     connection.notify(encode::initialized()).await;
     Ok(())
 }

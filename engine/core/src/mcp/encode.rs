@@ -142,13 +142,13 @@ mod tests {
 
     #[test]
     fn the_handshake_is_two_fixed_lines() {
+        let version = env!("CARGO_PKG_VERSION");
+        let client = format!(r#"{{"name":"waxlog","version":"{version}"}}"#);
         assert_eq!(
             text(initialize()),
             format!(
-                "{}{}{}",
-                r#"{"id":0,"jsonrpc":"2.0","method":"initialize","params":{"capabilities":{},"clientInfo":{"name":"waxlog","version":""#,
-                env!("CARGO_PKG_VERSION"),
-                "\"},\"protocolVersion\":\"2025-11-25\"}}\n"
+                "{{\"id\":0,\"jsonrpc\":\"2.0\",\"method\":\"initialize\",\"params\":{{\"capabilities\":{{}},\
+                 \"clientInfo\":{client},\"protocolVersion\":\"2025-11-25\"}}}}\n"
             )
         );
         assert_eq!(

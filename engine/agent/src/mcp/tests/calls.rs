@@ -65,8 +65,7 @@ fn c43_noise_on_stdout_costs_no_call() {
     let stage = Stage::new();
     let script = json!({
         "tools": [{ "name": "t", "calls": [{ "raw": "garbage" }, {}] }],
-        "noise": ["", "starting up...", "{\"method\":\"notifications/progress\"}", "\u{feff}{\"method\":\"x\"}"],
-        "stderr": "",
+        "noise": ["", "starting up...", "{\"method\":\"note\"}", "\u{feff}{\"method\":\"x\"}"],
     });
     let servers = stage.start(vec![stage.spec("s", script)]).expect("starts");
     let late = call_within(&servers.list[0], "t", Duration::from_millis(300));
@@ -205,21 +204,4 @@ fn a_call_that_is_cancelled_before_it_starts_is_not_sent() {
     assert_eq!(report.outcome, CallOutcome::Cancelled);
     assert_eq!(answer(&call(&server, "t")), "ok");
     assert_eq!(stage.calls("s"), 1);
-}
-
-#[test]
-fn a_cancel_at_the_moment_of_the_timeout_kills_nobody() {
-    let stage = Stage::new();
-    let server = stage.server(json!([{ "name": "t", "calls": [{ "hang": true }, {}] }]));
-    let (source, cancel) = cancel_pair();
-    let (other, mut request) = (Arc::clone(&server), request("t", &cancel));
-    request.timeout = Duration::from_millis(300);
-    let waiting = task::spawn(async move { other.call(request).await });
-    std::thread::sleep(Duration::from_millis(295));
-    source.cancel();
-    let report = task::block_on(waiting);
-    if report.outcome == CallOutcome::Cancelled {
-        assert_eq!(report.events, []);
-        assert_eq!(answer(&call(&server, "t")), "ok");
-    }
 }

@@ -77,8 +77,9 @@ fn a_server_that_died_between_calls_is_started_again_at_once() {
 #[test]
 fn a_request_that_cannot_be_written_goes_out_again_once() {
     let stage = Stage::new();
-    let closes_stdin = "echo $$ >>starts; read -r a; echo '{\"id\":0,\"result\":{}}'; read -r b; read -r c; \
-                        exec 0<&-; echo '{\"id\":1,\"result\":{\"tools\":[{\"name\":\"t\"}]}}'; exec sleep 600";
+    let closes_stdin = "echo $$ >>starts; read -r a; echo '{\"id\":0,\"result\":{}}'; \
+                        read -r b; read -r c; exec 0<&-; \
+                        echo '{\"id\":1,\"result\":{\"tools\":[{\"name\":\"t\"}]}}'; exec sleep 600";
     let servers = stage
         .start(vec![stage.shell("s", closes_stdin)])
         .expect("starts");
@@ -87,7 +88,8 @@ fn a_request_that_cannot_be_written_goes_out_again_once() {
         matches!(report.outcome, CallOutcome::TransportFailed { .. }),
         "{report:?}"
     );
-    let [ServerEvent::Died { attempt: 0, .. }, ServerEvent::Restarted { .. }, ServerEvent::Died { attempt: 1, .. }] =
+    use ServerEvent::{Died, Restarted};
+    let [Died { attempt: 0, .. }, Restarted { .. }, Died { attempt: 1, .. }] =
         report.events.as_slice()
     else {
         panic!("{report:?}");
@@ -106,7 +108,7 @@ fn c53_a_call_that_times_out_costs_the_whole_group_and_is_not_run_again() {
     died(&report, 1);
     assert!(unavailable(&call(&server, "t")).contains("is recovering"));
     gone(stage.starts("s")[0]);
-    gone(stage.child("s"));
+    dead(stage.child("s"));
     sit_out_backoff();
     assert_eq!(answer(&call(&server, "t")), "ok");
     assert_eq!((stage.calls("s"), stage.starts("s").len()), (2, 2));

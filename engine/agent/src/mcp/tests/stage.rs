@@ -193,9 +193,18 @@ pub(super) fn gone(pid: u64) {
     eventually("the end of a process", || (!status.exists()).then_some(()));
 }
 
+/// Waits until the process, which others have to reap, runs no more.
+pub(super) fn dead(pid: u64) {
+    let status = PathBuf::from(format!("/proc/{pid}"));
+    let ended = || !status.exists() || stat(pid)[0] == "Z";
+    eventually("the death of a process", || ended().then_some(()));
+}
+
 /// The fields of `/proc/<pid>/stat` after the program's name: state, parent, group, ...
 pub(super) fn stat(pid: u64) -> Vec<String> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process");
+    // A process that is gone meanwhile counts as one that nobody has reaped yet.
+    let gone = || "0 (gone) Z".to_owned();
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_else(|_| gone());
     let (_, fields) = stat.rsplit_once(')').expect("a name");
     fields.split_whitespace().map(str::to_owned).collect()
 }
