@@ -112,7 +112,12 @@ pub struct Damage {
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the log {} is damaged: its first {} records are sound", self.path.display(), self.sound_records)?;
+        write!(
+            f,
+            "the log {} is damaged: its first {} records are sound",
+            self.path.display(),
+            self.sound_records
+        )?;
         match self.promised_records {
             Some(promised) => {
                 let lost = promised.saturating_sub(self.sound_records);

@@ -34,7 +34,10 @@ impl Evidence {
             files::copy_dir(&segment.join(STORE_DIR), &segment.join(COPYING_DIR))?;
             fs::rename(segment.join(COPYING_DIR), segment.join(KEPT_DIR))?;
         }
-        Ok(Evidence { segment: segment.to_path_buf(), discarded: false })
+        Ok(Evidence {
+            segment: segment.to_path_buf(),
+            discarded: false,
+        })
     }
 
     /// The store turned out whole: the copy is not needed.
@@ -55,7 +58,10 @@ impl Drop for Evidence {
             return;
         }
         if let Err(error) = put_back(&self.segment) {
-            log::warn!("the store in {} could not be put back: {error}", self.segment.display());
+            log::warn!(
+                "the store in {} could not be put back: {error}",
+                self.segment.display()
+            );
         }
     }
 }
@@ -63,7 +69,11 @@ impl Drop for Evidence {
 /// The folder with the store as no opening has changed it.
 pub(crate) fn untouched(segment: &Path) -> PathBuf {
     let kept = segment.join(KEPT_DIR);
-    if kept.exists() { kept } else { segment.join(STORE_DIR) }
+    if kept.exists() {
+        kept
+    } else {
+        segment.join(STORE_DIR)
+    }
 }
 
 fn put_back(segment: &Path) -> io::Result<()> {
@@ -104,7 +114,10 @@ mod tests {
         let dir = segment();
         std::mem::forget(Evidence::secure(dir.path()).expect("secure"));
         fs::write(dir.path().join(STORE_DIR).join("db"), b"cut").expect("write");
-        Evidence::secure(dir.path()).expect("again").discard().expect("discard");
+        Evidence::secure(dir.path())
+            .expect("again")
+            .discard()
+            .expect("discard");
         assert_eq!(store(dir.path()), b"whole");
     }
 }

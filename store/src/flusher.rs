@@ -12,12 +12,13 @@ use crate::frame::FORMAT_VERSION;
 use crate::head::{Head, HeadFile};
 use crate::layout::{Layout, Promised};
 use crate::lock;
+use crate::options::{Durability, Options};
 use crate::record::Hash;
 use crate::segment::{self, Segment};
 use crate::tree::Entry;
 use crate::view::{self, Part, Tail, View};
 use crate::walk::{self, Spans};
-use crate::writer::{Durability, Options, Queued, Shared, Waiter};
+use crate::writer::{Queued, Shared, Waiter};
 
 /// The segment that is written.
 pub(crate) struct Active {
@@ -33,8 +34,15 @@ impl Active {
     pub(crate) fn resume(layout: &Layout, view: &View, tail: &Tail) -> Result<Active, OpenError> {
         let dir = segment::dir_of(&layout.dir, tail.head.first);
         let head = HeadFile::resume(&dir, tail.head.clone()).context("open the head of", &dir)?;
-        let segment = view.last_segment().ok_or_else(|| OpenError::NotALog { path: layout.dir.clone() })?;
-        Ok(Active { dir, segment, head, synced_blobs: BTreeSet::new() })
+        let segment = view.last_segment().ok_or_else(|| OpenError::NotALog {
+            path: layout.dir.clone(),
+        })?;
+        Ok(Active {
+            dir,
+            segment,
+            head,
+            synced_blobs: BTreeSet::new(),
+        })
     }
 
     /// Takes records into the head that a killed process flushed but did not acknowledge. Returns
@@ -42,8 +50,12 @@ impl Active {
     pub(crate) fn absorb(&mut self, tail: &Tail) -> Result<u64, OpenError> {
         let absorbed = tail.count - tail.head.count;
         if absorbed > 0 {
-            log::info!("{}: {absorbed} flushed records were not acknowledged; they are kept", self.dir.display());
-            self.head.write(|head| set_tail(head, tail.count, tail.last, tail.stored_bytes))
+            log::info!(
+                "{}: {absorbed} flushed records were not acknowledged; they are kept",
+                self.dir.display()
+            );
+            self.head
+                .write(|head| set_tail(head, tail.count, tail.last, tail.stored_bytes))
                 .context("write the head of", &self.dir)?;
         }
         Ok(absorbed)
@@ -52,7 +64,9 @@ impl Active {
     fn fsync(&mut self) -> std::io::Result<()> {
         let store = self.dir.join(STORE_DIR);
         for file in files::files_under(&store)? {
-            let is_blob = file.parent().is_some_and(|folder| folder.ends_with("blobs"));
+            let is_blob = file
+                .parent()
+                .is_some_and(|folder| folder.ends_with("blobs"));
             if self.synced_blobs.contains(&file) {
                 continue;
             }
@@ -82,11 +96,14 @@ fn set_tail(head: &mut Head, count: u64, last: Hash, stored_bytes: u64) {
 /// Makes the first segment and then the format file, which makes the folder a log.
 pub(crate) fn make_new(dir: &Path, cache_bytes: u64) -> Result<(), OpenError> {
     let first = segment::dir_of(dir, 1);
-    let store = segment::create(&first, cache_bytes).map_err(|reason| OpenError::Log(LogError::Stopped {
-        path: dir.to_path_buf(),
-        reason: reason.into(),
-    }))?;
-    let _ = HeadFile::create(&first, Head::new(FORMAT_VERSION, 1, Hash::ZERO)).context("create a head in", &first)?;
+    let store = segment::create(&first, cache_bytes).map_err(|reason| {
+        OpenError::Log(LogError::Stopped {
+            path: dir.to_path_buf(),
+            reason: reason.into(),
+        })
+    })?;
+    let _ = HeadFile::create(&first, Head::new(FORMAT_VERSION, 1, Hash::ZERO))
+        .context("create a head in", &first)?;
     drop(store);
     lock::write_format(dir).context("write the format file of", dir)?;
     let parent = files::parent_of(dir);
@@ -113,7 +130,7 @@ pub(crate) fn finish_roll(layout: &mut Layout) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// See the module.
+/// What the flusher's thread owns.
 pub(crate) struct Flusher {
     shared: Arc<Shared>,
     active: Active,
@@ -122,7 +139,11 @@ pub(crate) struct Flusher {
 
 impl Flusher {
     pub(crate) fn new(shared: Arc<Shared>, active: Active, options: Options) -> Flusher {
-        Flusher { shared, active, options }
+        Flusher {
+            shared,
+            active,
+            options,
+        }
     }
 
     /// Flushes until the log closes. After a failure every request gets that failure.
@@ -147,14 +168,18 @@ impl Flusher {
 
     fn answer(&self, waiters: Vec<Waiter>, result: Result<(), Arc<str>>) {
         if let Err(reason) = &result {
-            let stopped = view::lock(&self.shared.state).stopped.replace(Arc::clone(reason));
+            let stopped = view::lock(&self.shared.state)
+                .stopped
+                .replace(Arc::clone(reason));
             if stopped.is_none() {
                 log::error!("{}", self.shared.stopped(Arc::clone(reason)));
             }
         }
         for waiter in waiters {
             // Whoever dropped its future wants no answer.
-            let _ = waiter.done.try_send(result.clone().map_err(|reason| self.shared.stopped(reason)));
+            let _ = waiter
+                .done
+                .try_send(result.clone().map_err(|reason| self.shared.stopped(reason)));
         }
     }
 
@@ -165,7 +190,9 @@ impl Flusher {
         }
         let wants_fsync = waiters.iter().any(|waiter| waiter.wants_fsync);
         if wants_fsync || has_records && self.options.durability == Durability::Power {
-            self.active.fsync().map_err(|error| format!("fsync of {}: {error}", self.active.dir.display()))?;
+            self.active
+                .fsync()
+                .map_err(|error| format!("fsync of {}: {error}", self.active.dir.display()))?;
         }
         if self.active.head.head().stored_bytes >= self.options.segment_bytes {
             self.roll()?;
@@ -175,18 +202,29 @@ impl Flusher {
 
     /// Stores the records and then the head that promises them; then readers may see them.
     fn write(&mut self, queue: Vec<Queued>) -> Result<(), String> {
-        let Some(last) = queue.last().map(|record| record.hash) else { return Ok(()) };
+        let Some(last) = queue.last().map(|record| record.hash) else {
+            return Ok(());
+        };
         let times: Vec<u64> = queue.iter().map(|record| record.time_ms).collect();
         let entries: Vec<Entry> = queue.into_iter().map(|record| record.entry).collect();
         self.active.segment.tree.apply(&entries)?;
         self.active.segment.tree.flush()?;
         let head = self.active.head.head();
         let count = head.count + entries.len() as u64;
-        let stored_bytes = head.stored_bytes + entries.iter().map(|entry| entry.value.len() as u64).sum::<u64>();
+        let stored_bytes = head.stored_bytes
+            + entries
+                .iter()
+                .map(|entry| entry.value.len() as u64)
+                .sum::<u64>();
         self.active
             .head
             .write(|head| set_tail(head, count, last, stored_bytes))
-            .map_err(|error| format!("write of the head in {}: {error}", self.active.dir.display()))?;
+            .map_err(|error| {
+                format!(
+                    "write of the head in {}: {error}",
+                    self.active.dir.display()
+                )
+            })?;
         self.shared.view.publish(self.active.head.head(), |spans| {
             for (entry, time_ms) in entries.iter().zip(times) {
                 walk::extend(spans, &entry.stream, entry.sequence, entry.global, time_ms);
@@ -200,7 +238,11 @@ impl Flusher {
     fn roll(&mut self) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("change to a new segment: {error}");
         self.active.fsync().map_err(failed)?;
-        let spans = self.shared.view.last_spans().map_err(|error| error.to_string())?;
+        let spans = self
+            .shared
+            .view
+            .last_spans()
+            .map_err(|error| error.to_string())?;
         segment::write_streams(&self.active.dir, &spans).map_err(failed)?;
         let full = self.active.head.head();
         let first = full.next_global();
@@ -218,7 +260,12 @@ impl Flusher {
             segment: Some(Arc::clone(&segment)),
         };
         self.shared.view.roll(self.active.head.head(), part);
-        self.active = Active { dir, segment, head, synced_blobs: BTreeSet::new() };
+        self.active = Active {
+            dir,
+            segment,
+            head,
+            synced_blobs: BTreeSet::new(),
+        };
         view::lock(&self.shared.state).stats.closed_segments += 1;
         Ok(())
     }

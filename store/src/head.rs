@@ -82,7 +82,9 @@ impl Head {
 }
 
 fn codec() -> impl bincode::Options {
-    bincode::options().with_limit((SLOT_BYTES - CHECKSUM_BYTES) as u64).with_fixint_encoding()
+    bincode::options()
+        .with_limit((SLOT_BYTES - CHECKSUM_BYTES) as u64)
+        .with_fixint_encoding()
 }
 
 /// The head file of a segment that is written.
@@ -143,7 +145,10 @@ impl HeadFile {
 pub(crate) enum Found {
     Missing,
     /// Neither slot is sound.
-    Damaged { path: PathBuf, bytes: u64 },
+    Damaged {
+        path: PathBuf,
+        bytes: u64,
+    },
     Sound(Head),
 }
 
@@ -157,8 +162,17 @@ pub(crate) fn read(segment: &Path) -> io::Result<Found> {
     };
     let mut bytes = Vec::with_capacity(2 * SLOT_BYTES);
     let _ = file.take(2 * SLOT_BYTES as u64).read_to_end(&mut bytes)?;
-    let newest = bytes.chunks(SLOT_BYTES).filter_map(Head::decode).max_by_key(|head| head.serial);
-    Ok(newest.map_or(Found::Damaged { path, bytes: bytes.len() as u64 }, Found::Sound))
+    let newest = bytes
+        .chunks(SLOT_BYTES)
+        .filter_map(Head::decode)
+        .max_by_key(|head| head.serial);
+    Ok(newest.map_or(
+        Found::Damaged {
+            path,
+            bytes: bytes.len() as u64,
+        },
+        Found::Sound,
+    ))
 }
 
 #[cfg(test)]
@@ -196,6 +210,9 @@ mod tests {
     fn an_emptied_head_file_is_damage_and_not_a_new_segment() {
         let (dir, _) = written(5);
         std::fs::write(dir.path().join(HEAD_FILE), b"").expect("write");
-        assert!(matches!(read(dir.path()).expect("read"), Found::Damaged { bytes: 0, .. }));
+        assert!(matches!(
+            read(dir.path()).expect("read"),
+            Found::Damaged { bytes: 0, .. }
+        ));
     }
 }

@@ -45,6 +45,7 @@ mod head;
 pub mod jsonl;
 mod layout;
 mod lock;
+mod options;
 mod protocol;
 mod quiet;
 mod reader;
@@ -64,10 +65,11 @@ mod writer;
 pub use damage::{Damage, Problem, ProblemKind};
 pub use error::{LogError, OpenError};
 pub use frame::FORMAT_VERSION;
+pub use options::{Durability, Options, Stats};
 pub use reader::{Reader, Records};
 pub use record::{
     Hash, NewRecord, Position, Record, StreamInfo, MAX_BODY_BYTES, MAX_KIND_BYTES, MAX_STREAM_BYTES,
 };
 pub use repair::{repair, Repaired};
 pub use verify::{verify, Report};
-pub use writer::{Durability, Log, Options, Stats};
+pub use writer::Log;

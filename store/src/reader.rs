@@ -1,6 +1,7 @@
 //! Reading a log: its streams, one stream or all records in order, every hash checked.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -10,11 +11,11 @@ use crate::damage::{Damage, Problem, ProblemKind};
 use crate::error::{IoContext as _, LogError, OpenError};
 use crate::layout;
 use crate::lock::Lock;
+use crate::options::Options;
 use crate::record::{Hash, Record, StreamInfo};
 use crate::socket::{Client, Server};
 use crate::value::Value;
 use crate::view::{self, Query, View};
-use crate::writer::Options;
 
 /// How long a holder that has just taken the lock gets to open its segment and serve readers.
 const HOLDER_WAIT: Duration = Duration::from_secs(5);
@@ -26,13 +27,29 @@ pub struct Reader {
     source: Arc<Source>,
 }
 
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader")
+            .field("damage", &self.damage())
+            .finish_non_exhaustive()
+    }
+}
+
 enum Source {
     /// Beside the writer in its process.
     Beside(Arc<View>),
     /// The log is ours as long as we read; other readers are served meanwhile.
-    Own { view: Arc<View>, damage: Option<Damage>, server: Option<Server>, _lock: Lock },
+    Own {
+        view: Arc<View>,
+        damage: Option<Damage>,
+        server: Option<Server>,
+        _lock: Lock,
+    },
     /// A live process holds the log and answers.
-    Remote { client: Client, damage: Option<Damage> },
+    Remote {
+        client: Client,
+        damage: Option<Damage>,
+    },
 }
 
 impl Reader {
@@ -46,7 +63,9 @@ impl Reader {
                 other => return other,
             };
             if let Ok((client, damage)) = Client::connect(dir) {
-                return Ok(Reader { source: Arc::new(Source::Remote { client, damage }) });
+                return Ok(Reader {
+                    source: Arc::new(Source::Remote { client, damage }),
+                });
             }
             if Instant::now() >= deadline {
                 return Err(locked);
@@ -56,7 +75,9 @@ impl Reader {
     }
 
     pub(crate) fn beside(view: Arc<View>) -> Reader {
-        Reader { source: Arc::new(Source::Beside(view)) }
+        Reader {
+            source: Arc::new(Source::Beside(view)),
+        }
     }
 
     /// What the log has lost, if anything.
@@ -77,16 +98,27 @@ impl Reader {
 
     /// The records of one stream, in order. A stream that does not exist has none.
     pub fn stream(&self, stream: &str) -> Result<Records, LogError> {
-        Ok(self.records(Query::Stream { stream: stream.to_owned(), from_sequence: 1 }))
+        Ok(self.records(Query::Stream {
+            stream: stream.to_owned(),
+            from_sequence: 1,
+        }))
     }
 
     /// All records from the global number `from_global` on, in order.
     pub fn all(&self, from_global: u64) -> Result<Records, LogError> {
-        Ok(self.records(Query::All { from_global: from_global.max(1) }))
+        Ok(self.records(Query::All {
+            from_global: from_global.max(1),
+        }))
     }
 
     fn records(&self, query: Query) -> Records {
-        Records { reader: self.clone(), query, page: VecDeque::new(), last: None, is_done: false }
+        Records {
+            reader: self.clone(),
+            query,
+            page: VecDeque::new(),
+            last: None,
+            is_done: false,
+        }
     }
 
     fn page(&self, query: &Query) -> Result<Vec<Vec<u8>>, LogError> {
@@ -103,9 +135,17 @@ fn open_own(dir: &Path) -> Result<Reader, OpenError> {
     let layout = layout::inspect(dir)?;
     let outlook = view::open(&layout, Options::default().cache_bytes)?;
     let view = Arc::new(outlook.view);
-    let server = Server::start(Arc::clone(&view), outlook.damage.clone()).context("serve readers of", dir)?;
-    let source = Source::Own { view, damage: outlook.damage, server: Some(server), _lock: lock };
-    Ok(Reader { source: Arc::new(source) })
+    let server = Server::start(Arc::clone(&view), outlook.damage.clone())
+        .context("serve readers of", dir)?;
+    let source = Source::Own {
+        view,
+        damage: outlook.damage,
+        server: Some(server),
+        _lock: lock,
+    };
+    Ok(Reader {
+        source: Arc::new(source),
+    })
 }
 
 impl Drop for Source {
@@ -118,6 +158,7 @@ impl Drop for Source {
 }
 
 /// Records one after the other, read in pages. After an error there are no more.
+#[derive(Debug)]
 pub struct Records {
     reader: Reader,
     query: Query,
@@ -134,7 +175,9 @@ impl Iterator for Records {
         if self.is_done {
             return None;
         }
-        let next = self.next_value().and_then(|value| value.map(|value| self.checked(&value)).transpose());
+        let next = self
+            .next_value()
+            .and_then(|value| value.map(|value| self.checked(&value)).transpose());
         self.is_done = !matches!(next, Ok(Some(_)));
         next.transpose()
     }
@@ -156,14 +199,26 @@ impl Records {
         };
         let record = Value::parse_whole(bytes)
             .and_then(Value::into_record)
-            .map_err(|found| self.problem(ProblemKind::Changed, expected, "a sound record".to_owned(), found))?;
+            .map_err(|found| {
+                self.problem(
+                    ProblemKind::Changed,
+                    expected,
+                    "a sound record".to_owned(),
+                    found,
+                )
+            })?;
         let found = match &self.query {
             Query::All { .. } => record.position.global,
             Query::Stream { .. } => record.position.sequence,
         };
         if found != expected {
             let expected_text = format!("{what} {expected}");
-            return Err(self.problem(ProblemKind::Missing, expected, expected_text, format!("{what} {found}")));
+            return Err(self.problem(
+                ProblemKind::Missing,
+                expected,
+                expected_text,
+                format!("{what} {found}"),
+            ));
         }
         match &mut self.query {
             Query::All { from_global } => {
@@ -184,7 +239,9 @@ impl Records {
         let place = "the log".to_owned();
         let problem = match &self.query {
             Query::All { .. } => Problem::new(kind, &place, Some(number), expected, found),
-            Query::Stream { stream, .. } => Problem::new(kind, &place, None, expected, found).in_stream(stream),
+            Query::Stream { stream, .. } => {
+                Problem::new(kind, &place, None, expected, found).in_stream(stream)
+            }
         };
         LogError::Damaged(Box::new(problem))
     }

@@ -55,8 +55,15 @@ impl Tree {
         let deadline = Instant::now() + RELEASE_WAIT;
         loop {
             match call(|| config.open()) {
-                Ok(db) => return Ok(Tree { db, path: path.to_path_buf() }),
-                Err(error) if error.contains("could not acquire lock") && Instant::now() < deadline => {
+                Ok(db) => {
+                    return Ok(Tree {
+                        db,
+                        path: path.to_path_buf(),
+                    })
+                }
+                Err(error)
+                    if error.contains("could not acquire lock") && Instant::now() < deadline =>
+                {
                     thread::sleep(RELEASE_POLL);
                 }
                 Err(error) => return Err(error),
@@ -69,7 +76,10 @@ impl Tree {
         let mut batch = sled::Batch::default();
         for entry in entries {
             batch.insert(record_key(entry.global).as_slice(), entry.value.as_slice());
-            batch.insert(stream_key(&entry.stream, entry.sequence), &entry.global.to_be_bytes());
+            batch.insert(
+                stream_key(&entry.stream, entry.sequence),
+                &entry.global.to_be_bytes(),
+            );
         }
         call(|| self.db.apply_batch(batch))
     }
@@ -95,7 +105,9 @@ impl Tree {
         let mut page_bytes = 0;
         let mut values = self.db.range(record_key(from)..=record_key(to));
         while budget.allows(&page, page_bytes) {
-            let Some(entry) = quiet::catch(|| values.next())? else { break };
+            let Some(entry) = quiet::catch(|| values.next())? else {
+                break;
+            };
             let (_, value) = entry.map_err(|error| error.to_string())?;
             page_bytes += value.len();
             page.push(value.to_vec());
@@ -114,15 +126,21 @@ impl Tree {
     ) -> Result<Vec<Vec<u8>>, String> {
         let mut page = Vec::new();
         let mut page_bytes = 0;
-        let mut index = self.db.range(stream_key(stream, from)..=stream_key(stream, u64::MAX));
+        let mut index = self
+            .db
+            .range(stream_key(stream, from)..=stream_key(stream, u64::MAX));
         while budget.allows(&page, page_bytes) {
-            let Some(entry) = quiet::catch(|| index.next())? else { break };
+            let Some(entry) = quiet::catch(|| index.next())? else {
+                break;
+            };
             let (_, global) = entry.map_err(|error| error.to_string())?;
             let global = number(&global).ok_or("an index entry is not a number")?;
             if global > to {
                 break;
             }
-            let value = self.value(global)?.ok_or_else(|| format!("record {global} is not in the store"))?;
+            let value = self
+                .value(global)?
+                .ok_or_else(|| format!("record {global} is not in the store"))?;
             page_bytes += value.len();
             page.push(value);
         }

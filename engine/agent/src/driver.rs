@@ -13,13 +13,13 @@ use waxlog_core::acp::frame::{Frame, Id};
 use waxlog_core::acp::lines::{self, Line};
 use waxlog_core::acp::code;
 use waxlog_core::dialect::Dialect;
-use waxlog_core::record::{CallOutcome, Head, Record};
+use waxlog_core::record::{CallOutcome, Head, Hook, Record};
 use waxlog_core::rope::Rope;
 use waxlog_core::session::{Draws, Effect, Input, Session};
 use waxlog_store::LogError;
 
 use crate::endpoint::{self, Endpoint};
-use crate::ids;
+use crate::{hooks, ids};
 use crate::journal::Journal;
 use crate::mcp::{cancel_pair, CallReport, CallRequest, CancelSignal, CancelSource, Servers};
 use crate::mcp;
@@ -64,6 +64,8 @@ pub struct Means {
     pub scrubber: Scrubber,
     /// How long a call may take.
     pub tool_timeout: Duration,
+    /// How long a hook may take.
+    pub hook_timeout: Duration,
 }
 
 /// One session under way.
@@ -81,7 +83,7 @@ pub struct Driver {
 struct Asking {
     started: Instant,
     attempt: Option<CancelSource>,
-    _keepalive: CancelSource,
+    _keepalive: Option<CancelSource>,
 }
 
 /// The calls of a round.
@@ -166,8 +168,12 @@ impl Driver {
         match effect {
             // A client that no longer reads is no reason to stop: what it asked for goes on.
             Effect::Say(line) => drop(self.means.out.send(line).await),
-            Effect::Ask { asked, first, after_ms, dialect, body } => {
-                self.ask(asked, first, after_ms, dialect, body);
+            Effect::Ask { asked, first, keepalive, after_ms, dialect, body } => {
+                if first {
+                    let _keepalive = keepalive.then(|| self.keep_alive(asked));
+                    self.asking = Some(Asking { started: Instant::now(), attempt: None, _keepalive });
+                }
+                self.ask(asked, after_ms, dialect, body);
             }
             Effect::StopAsking => self.asking = None,
             Effect::Call { asked, index, server, tool, bare, arguments } => {
@@ -176,6 +182,9 @@ impl Driver {
             }
             Effect::StopCalls { asked } => self.stop_calls(asked),
             Effect::AbortCalls => self.calls = None,
+            Effect::RunHooks { asked, hook, servers } => self.run_hooks(asked, hook, servers),
+            Effect::KillServer { server, reason } => self.kill_server(server, &reason),
+            Effect::Inform(text) => log::info!("session {}: {text}", self.session.id()),
             Effect::Warn(text) => log::warn!("session {}: {text}", self.session.id()),
             Effect::Settle => {
                 self.asking = None;
@@ -186,11 +195,7 @@ impl Driver {
         Ok(())
     }
 
-    fn ask(&mut self, asked: u64, first: bool, after_ms: u64, dialect: Dialect, body: Rope) {
-        if first || self.asking.is_none() {
-            let _keepalive = self.keep_alive(asked);
-            self.asking = Some(Asking { started: Instant::now(), attempt: None, _keepalive });
-        }
+    fn ask(&mut self, asked: u64, after_ms: u64, dialect: Dialect, body: Rope) {
         let Some(asking) = self.asking.as_mut() else { return };
         let (source, signal) = cancel_pair();
         asking.attempt = Some(source);
@@ -252,6 +257,43 @@ impl Driver {
             task::sleep(DRAIN_MAX).await;
             Input::DrainExpired { asked }
         });
+    }
+
+    /// Runs a hook on every server at once. Nothing takes hooks back; their time-out bounds them.
+    fn run_hooks(&self, asked: u64, hook: Hook, servers: Vec<usize>) {
+        let running: Vec<_> = servers
+            .iter()
+            .filter_map(|server| self.means.servers.list.get(*server).map(|handle| (*server, handle)))
+            .map(|(server, handle)| {
+                let run = hooks::run(Arc::clone(handle), hook, self.means.hook_timeout);
+                (server, task::spawn(run))
+            })
+            .collect();
+        let (inputs, scrubber) = (self.inputs.clone(), self.means.scrubber.clone());
+        task::spawn(async move {
+            let (mut outcomes, mut lines) = (Vec::new(), Vec::new());
+            for (server, run) in running {
+                let mut ran = run.await;
+                for change in std::mem::take(&mut ran.events) {
+                    // The driver is gone only when the session is over.
+                    drop(inputs.send(Message::Input(Input::ServerChanged { server, change })).await);
+                }
+                outcomes.push(ran.record(&scrubber, &mut lines));
+            }
+            let finished = Input::HooksFinished { asked, hook, servers, outcomes, lines };
+            drop(inputs.send(Message::Input(finished)).await);
+        });
+    }
+
+    fn kill_server(&self, server: usize, reason: &str) {
+        let Some(handle) = self.means.servers.list.get(server) else { return };
+        for change in handle.kill(reason) {
+            let changed = Message::Input(Input::ServerChanged { server, change });
+            // The queue is the session's own and is being emptied: waiting for room in it could be for ever.
+            if let Err(e) = self.inputs.try_send(changed) {
+                log::error!("session {}: the death of a server is not recorded: {e}", self.session.id());
+            }
+        }
     }
 
     /// Runs `work` beside the session and queues what it gives, unless `until` comes first.

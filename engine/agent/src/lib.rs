@@ -7,6 +7,7 @@
 pub mod config;
 pub mod driver;
 pub mod endpoint;
+pub mod hooks;
 pub mod http;
 pub mod ids;
 pub mod journal;

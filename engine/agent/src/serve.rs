@@ -293,6 +293,9 @@ impl Agent {
             cwd: new.cwd,
             settings: self.settings.clone(),
             servers: new.servers,
+            hook_servers: (0..servers.list.len())
+                .filter(|&server| self.config.hook_servers.allows(servers.list[server].name()))
+                .collect(),
             catalogue: servers.catalogue.clone(),
             prompt_source,
         }));
@@ -307,6 +310,7 @@ impl Agent {
             servers,
             scrubber,
             tool_timeout: self.config.limits.tool_timeout,
+            hook_timeout: self.config.limits.hook_timeout,
         };
         let (driver, queue) = Driver::new(session, means);
         self.sessions.insert(session_id, Running { queue, task: task::spawn(driver.run()) });

@@ -142,6 +142,14 @@ impl History {
         dropped
     }
 
+    /// The text of the last user item.
+    pub fn last_user(&self) -> Option<&str> {
+        self.items.iter().rev().find_map(|item| match item {
+            Item::User(text) => Some(text.as_str()),
+            Item::Assistant(_) | Item::ToolResult(_) => None,
+        })
+    }
+
     /// Drops the `count` oldest items.
     pub fn drop_front(&mut self, count: usize) {
         for item in self.items.drain(..count.min(self.items.len())) {

@@ -18,6 +18,8 @@ pub mod content;
 pub mod dialect;
 pub mod effort;
 pub mod evidence;
+pub mod guard;
+pub mod handoff;
 pub mod history;
 pub mod json;
 pub mod ledger;

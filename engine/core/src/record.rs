@@ -94,6 +94,53 @@ pub enum Head {
         /// Digests of the lines said since the last decision.
         said: Vec<String>,
     },
+    /// Decision. The model is asked to sum the session up. Raw: the request, whole.
+    SummaryAsked {
+        /// The request within the session, counted with the rounds.
+        asked: u64,
+        /// The model asked.
+        model: String,
+        /// The request's bytes; they share nothing with other requests.
+        evidence: Evidence,
+        /// Digests of the lines said since the last decision.
+        said: Vec<String>,
+    },
+    /// Decision. A summary replaces the history. Raw: the item that stands for everything before.
+    HandoffDone {
+        /// How many handoffs the session has had, this one included.
+        count: u64,
+        /// Items of the history before and after.
+        items: (usize, usize),
+        /// Pressure bytes of the history before and after.
+        bytes: (u64, u64),
+    },
+    /// Decision. Hooks are run.
+    HooksAsked {
+        /// The round within the session; the outcome comes back under it.
+        asked: u64,
+        /// Which hook.
+        hook: Hook,
+        /// The servers that have it, by index.
+        servers: Vec<usize>,
+    },
+    /// Input. The hooks were run. Raw: the servers' answer lines, one after the other.
+    HooksFinished {
+        /// The round within the session.
+        asked: u64,
+        /// Which hook.
+        hook: Hook,
+        /// The servers, by index.
+        servers: Vec<usize>,
+        /// What came of each, in that order.
+        outcomes: Vec<HookOutcome>,
+    },
+    /// Decision. The turn must not end yet.
+    EndObjected {
+        /// Who objects, with which words, as the history takes them.
+        objections: Vec<Objection>,
+        /// Whether the last one is the reply guard's reminder.
+        reminder: bool,
+    },
     /// Input. The model's endpoint answered with a good status. Raw: the body.
     RoundAnswered {
         /// The round within the session.
@@ -186,6 +233,8 @@ pub struct SessionOpened {
     pub servers: Vec<ServerSpec>,
     /// Their tools.
     pub catalogue: Catalogue,
+    /// The servers whose hooks may run, by index.
+    pub hook_servers: Vec<usize>,
     /// Where the system prompt came from: `client`, `inline`, `file` or `built-in`.
     pub prompt_source: String,
 }
@@ -234,6 +283,56 @@ pub struct StartedCall {
     pub name: String,
     /// The server's name.
     pub server: String,
+}
+
+/// A point at which servers may have a say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Hook {
+    /// The model ended its turn.
+    #[serde(rename = "_Stop")]
+    Stop,
+    /// A summary is about to replace the history.
+    #[serde(rename = "_PostCompact")]
+    PostCompact,
+}
+
+impl Hook {
+    /// The bare tool name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Hook::Stop => "_Stop",
+            Hook::PostCompact => "_PostCompact",
+        }
+    }
+}
+
+/// What came of one server's hook.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookOutcome {
+    /// It answered; its line has so many bytes of the record's raw part.
+    Returned {
+        /// Length of the line.
+        bytes: usize,
+    },
+    /// It was too slow. It may still be running.
+    TimedOut,
+    /// It could not be called.
+    Failed {
+        /// Why.
+        text: String,
+    },
+}
+
+/// One objection to the end of a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Objection {
+    /// Who objects.
+    pub server: String,
+    /// The words.
+    pub text: String,
+    /// Its number within the session, from 0; part of the call id that it gets.
+    pub ordinal: u64,
 }
 
 /// How a started call ended.
@@ -342,6 +441,10 @@ impl Record {
                 | Head::HistoryTruncated { .. }
                 | Head::RoundAsked { .. }
                 | Head::CallsStarted { .. }
+                | Head::SummaryAsked { .. }
+                | Head::HandoffDone { .. }
+                | Head::HooksAsked { .. }
+                | Head::EndObjected { .. }
                 | Head::TurnEnded { .. }
         )
     }
@@ -390,7 +493,7 @@ pub(crate) fn decode_tagged<T: serde::de::DeserializeOwned>(
 }
 
 /// The kinds of [`Head`].
-const KINDS: [&str; 18] = [
+const KINDS: [&str; 23] = [
     "session_opened",
     "turn_prompted",
     "line_refused",
@@ -400,6 +503,11 @@ const KINDS: [&str; 18] = [
     "steers_applied",
     "history_truncated",
     "round_asked",
+    "summary_asked",
+    "handoff_done",
+    "hooks_asked",
+    "hooks_finished",
+    "end_objected",
     "round_answered",
     "attempt_failed",
     "calls_started",

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::acp::lines::Line;
-use crate::evidence::{self, Evidence};
+use crate::evidence::{self, Evidence, EvidenceError};
 use crate::record::{Head, Record};
+use crate::rope::Rope;
 use crate::said::Said;
 use crate::session::{Effect, Session};
 
@@ -110,10 +111,8 @@ impl Replay {
     }
 
     fn compare(&mut self, expected: &Record, recorded: &Record) {
-        if let (Head::RoundAsked { evidence: ours, .. }, Head::RoundAsked { evidence: theirs, .. }) =
-            (&expected.head, &recorded.head)
-        {
-            self.compare_requests((ours, &expected.raw), (theirs, &recorded.raw), recorded);
+        if let (Some(ours), Some(theirs)) = (request_of(expected), request_of(recorded)) {
+            self.compare_requests(ours, theirs, recorded);
             if let Some(turn) = self.turns.last_mut() {
                 turn.rounds += 1;
             }
@@ -126,27 +125,25 @@ impl Replay {
     }
 
     /// Equal evidence over an equal past means equal bytes; anything else is put together and compared.
-    fn compare_requests(&mut self, ours: (&Evidence, &[u8]), theirs: (&Evidence, &[u8]), record: &Record) {
+    fn compare_requests(&mut self, ours: Request<'_>, theirs: Request<'_>, record: &Record) {
         if self.astray.is_none() && ours == theirs {
             return;
         }
         let Some(session) = &self.session else { return };
-        let rebuilt_past = session.previous_request().to_vec();
-        let recorded_past = self.astray.take().unwrap_or_else(|| rebuilt_past.clone());
+        let rebuilt_past = ours.past(session.previous_request());
+        let recorded_past = match (theirs.alone, self.astray.clone()) {
+            (false, Some(astray)) => astray,
+            _ => rebuilt_past.clone(),
+        };
         let what = format!("the {}", describe(record));
-        let rebuilt = evidence::rebuild(&rebuilt_past, ours.0, ours.1);
-        match (evidence::rebuild(&recorded_past, theirs.0, theirs.1), rebuilt) {
-            (Ok(recorded), Ok(rebuilt)) => {
-                self.astray = Some(recorded.clone());
-                if recorded != rebuilt {
-                    self.note(Difference { what, recorded, rebuilt });
-                }
-            }
-            (Err(e), Ok(rebuilt)) => {
-                self.astray = Some(rebuilt.clone());
-                self.note(Difference { what, recorded: e.to_string().into_bytes(), rebuilt });
-            }
-            (_, Err(e)) => self.note(difference(&what, "a request", &e.to_string())),
+        let rebuilt = evidence::rebuild(&rebuilt_past, ours.evidence, ours.raw);
+        let recorded = evidence::rebuild(&recorded_past, theirs.evidence, theirs.raw);
+        if let (false, Ok(bytes)) = (theirs.alone, recorded.as_ref().or(rebuilt.as_ref())) {
+            self.astray = Some(bytes.clone());
+        }
+        if recorded != rebuilt {
+            let bytes = |side: Result<Vec<u8>, EvidenceError>| side.unwrap_or_else(|e| e.to_string().into_bytes());
+            self.note(Difference { what, recorded: bytes(recorded), rebuilt: bytes(rebuilt) });
         }
     }
 
@@ -208,14 +205,44 @@ fn difference(what: &str, recorded: &str, rebuilt: &str) -> Difference {
 
 fn describe(record: &Record) -> String {
     match &record.head {
-        Head::RoundAsked { asked, round, .. } => format!("request of round {asked} (round {round} of its turn)"),
+        Head::RoundAsked { asked, round, .. } => format!("request {asked} (round {round} of its turn)"),
+        Head::SummaryAsked { asked, .. } => format!("request {asked} (a handoff summary)"),
         _ => format!("record {}", record.encode_head().0),
     }
+}
+
+/// A request as a record holds it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Request<'a> {
+    evidence: &'a Evidence,
+    raw: &'a [u8],
+    /// Whether it stands alone: it shares nothing with the session's previous request.
+    alone: bool,
+}
+
+impl Request<'_> {
+    fn past(&self, previous: &Rope) -> Vec<u8> {
+        if self.alone {
+            Vec::new()
+        } else {
+            previous.to_vec()
+        }
+    }
+}
+
+fn request_of(record: &Record) -> Option<Request<'_>> {
+    let (evidence, alone) = match &record.head {
+        Head::RoundAsked { evidence, .. } => (evidence, false),
+        Head::SummaryAsked { evidence, .. } => (evidence, true),
+        _ => return None,
+    };
+    Some(Request { evidence, raw: &record.raw, alone })
 }
 
 fn said(head: &Head) -> Option<&Vec<String>> {
     match head {
         Head::RoundAsked { said, .. }
+        | Head::SummaryAsked { said, .. }
         | Head::CallsStarted { said, .. }
         | Head::TurnEnded { said, .. }
         | Head::TurnInterrupted { said } => Some(said),
@@ -227,7 +254,7 @@ fn said(head: &Head) -> Option<&Vec<String>> {
 fn comparable(record: &Record) -> Vec<u8> {
     let mut head = record.head.clone();
     match &mut head {
-        Head::RoundAsked { said, evidence, .. } => {
+        Head::RoundAsked { said, evidence, .. } | Head::SummaryAsked { said, evidence, .. } => {
             said.clear();
             *evidence = Evidence { len: 0, sha256: String::new(), pieces: Vec::new() };
         }
@@ -235,7 +262,8 @@ fn comparable(record: &Record) -> Vec<u8> {
         _ => {}
     }
     let (kind, head) = Record::bare(head).encode_head();
-    [kind.as_bytes(), b" ", &head].concat()
+    let raw = if request_of(record).is_some() { &[] } else { record.raw.as_slice() };
+    [kind.as_bytes(), b" ", &head, b" ", raw].concat()
 }
 
 /// The lines that a session's records say, each with its link in the digest chain.

@@ -33,6 +33,12 @@ pub struct Settings {
     pub max_context_tokens: u64,
     /// Requests per prompt; 0 is unlimited.
     pub max_rounds: u32,
+    /// Context handoffs of a session; 0 is never.
+    pub max_handoffs: u64,
+    /// Objections of one turn to its own end; 0 is none.
+    pub stop_max_rejections: u32,
+    /// Whether a turn that published nothing is reminded.
+    pub require_reply: bool,
     /// Budget of the history, in bytes.
     pub max_history_bytes: u64,
     /// Calls that may run at the same time.

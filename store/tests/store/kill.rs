@@ -16,11 +16,16 @@ const SEGMENT_BYTES: u64 = 150_000;
 /// The process that gets killed: appends, flushes, says how far it is. Does nothing as a test.
 #[test]
 fn kill_child() {
-    let Some(dir) = std::env::var_os(DIR_VARIABLE) else { return };
+    let Some(dir) = std::env::var_os(DIR_VARIABLE) else {
+        return;
+    };
     let log = Log::open(&PathBuf::from(dir), small_segments(SEGMENT_BYTES)).expect("open");
     let mut out = std::io::stdout();
     for n in 0.. {
-        let batch = vec![record("a", n, noise(n, 700)), record("b", n, noise(n, (n % 7) as usize * 300))];
+        let batch = vec![
+            record("a", n, noise(n, 700)),
+            record("b", n, noise(n, (n % 7) as usize * 300)),
+        ];
         let positions = log.append(batch).expect("append");
         log.flush_blocking().expect("flush");
         writeln!(out, "flushed {}", positions[1].global).expect("stdout");
@@ -36,9 +41,15 @@ fn run_and_kill(dir: &Path, flushes: usize) -> u64 {
         .expect("start the child");
     let lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
     let mut flushed = lines.map_while(Result::ok).filter_map(|line| {
-        line.split("flushed ").nth(1).and_then(|global| global.parse::<u64>().ok())
+        line.split("flushed ")
+            .nth(1)
+            .and_then(|global| global.parse::<u64>().ok())
     });
-    let mut last = flushed.by_ref().take(flushes).last().expect("the child flushes");
+    let mut last = flushed
+        .by_ref()
+        .take(flushes)
+        .last()
+        .expect("the child flushes");
     child.kill().expect("kill");
     child.wait().expect("wait");
     // What it said between the last line read and the kill counts as well.
@@ -54,7 +65,11 @@ fn a_killed_process_loses_nothing_it_acknowledged() {
         let acknowledged = run_and_kill(&dir, random.usize(1..60));
         let log = Log::open(&dir, small_segments(SEGMENT_BYTES)).expect("open after a kill");
         let records = all(&log.reader());
-        assert!(records.len() as u64 >= acknowledged, "kill {kill}: {} of {acknowledged}", records.len());
+        assert!(
+            records.len() as u64 >= acknowledged,
+            "kill {kill}: {} of {acknowledged}",
+            records.len()
+        );
         assert!(records.len() % 2 == 0, "kill {kill}: half a batch");
     }
     assert_eq!(verify(&dir).expect("verify").problems, []);
@@ -64,8 +79,10 @@ fn a_killed_process_loses_nothing_it_acknowledged() {
 fn a_kill_in_the_first_moments_leaves_a_log_that_opens() {
     for _ in 0..10 {
         let (_folder, dir) = folder();
-        let mut child =
-            child("kill::kill_child", DIR_VARIABLE, &dir).stdout(Stdio::null()).spawn().expect("start the child");
+        let mut child = child("kill::kill_child", DIR_VARIABLE, &dir)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("start the child");
         while !dir.join("lock").exists() {
             std::thread::yield_now();
         }

@@ -5,6 +5,7 @@
 //! whether their request had reached the server's pipe.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -74,7 +75,18 @@ struct Calls {
 #[derive(Debug)]
 struct Waiting {
     answer: Sender<Result<Vec<u8>, Ended>>,
-    sent: bool,
+    progress: Progress,
+}
+
+/// How far a request is on its way to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// Not begun.
+    Queued,
+    /// The writer is at it, and will know whether the line went out whole.
+    Writing,
+    /// In the pipe: the server may have seen it.
+    Sent,
 }
 
 /// A line for the server, with its id if it is a request.
@@ -129,7 +141,7 @@ impl Connection {
         let (sender, answer) = async_channel::bounded(1);
         let waiting = Waiting {
             answer: sender,
-            sent: false,
+            progress: Progress::Queued,
         };
         calls.waiting.insert(id, waiting);
         let link = Arc::clone(&self.link);
@@ -200,7 +212,7 @@ impl Request {
     /// Gives the request up and tells the server, if it has seen it and has time to listen.
     pub(super) fn cancel(self) {
         let waiting = lock(&self.link.calls).waiting.remove(&self.id);
-        if waiting.is_some_and(|waiting| waiting.sent) {
+        if waiting.is_some_and(|waiting| waiting.progress != Progress::Queued) {
             self.link.say(encode::cancelled(self.id));
         }
     }
@@ -215,12 +227,18 @@ impl Drop for Request {
 impl Link {
     async fn write(self: Arc<Self>, mut stdin: ChildStdin, lines: Receiver<Outgoing>) {
         while let Ok(Outgoing { request, line }) = lines.recv().await {
-            if request.is_some_and(|id| !self.mark_sent(id, true)) {
+            if request.is_some_and(|id| !self.begin_write(id)) {
                 continue;
             }
-            if let Err(error) = stdin.write_all(&line).await {
-                // A line without its end is none: the server has not seen this request.
-                request.map(|id| self.mark_sent(id, false));
+            let ended = async {
+                self.ended.cancelled().await;
+                Err(io::Error::other("connection ended"))
+            };
+            let written = or(stdin.write_all(&line), ended).await;
+            if let Some(id) = request {
+                self.finish_write(id, written.is_ok());
+            }
+            if let Err(error) = written {
                 return self.end(&format!("write failed: {error}"));
             }
         }
@@ -241,14 +259,35 @@ impl Link {
         }
     }
 
-    /// Notes whether a request reached the pipe; returns whether anybody still waits for it.
-    fn mark_sent(&self, id: u64, sent: bool) -> bool {
-        match lock(&self.calls).waiting.get_mut(&id) {
-            Some(waiting) => {
-                waiting.sent = sent;
-                true
-            }
-            None => false,
+    /// Notes that request `id` is being written; returns whether anybody still waits for it.
+    fn begin_write(&self, id: u64) -> bool {
+        let mut calls = lock(&self.calls);
+        let waiting = calls.waiting.get_mut(&id);
+        waiting.is_some_and(|waiting| {
+            waiting.progress = Progress::Writing;
+            true
+        })
+    }
+
+    /// Notes whether request `id` went out whole: a line without its end is none. If the connection has
+    /// ended meanwhile, whoever waits for it is told now.
+    fn finish_write(&self, id: u64, whole: bool) {
+        let mut guard = lock(&self.calls);
+        let calls = &mut *guard;
+        let Some(waiting) = calls.waiting.get_mut(&id) else {
+            return;
+        };
+        waiting.progress = if whole {
+            Progress::Sent
+        } else {
+            Progress::Queued
+        };
+        if let Some(end) = &mut calls.end {
+            end.in_flight |= whole;
+            let reason = end.reason.clone();
+            let sent = whole;
+            let _ = waiting.answer.try_send(Err(Ended { reason, sent }));
+            calls.waiting.remove(&id);
         }
     }
 
@@ -289,17 +328,23 @@ impl Link {
         if calls.end.is_some() {
             return;
         }
+        let sent = |waiting: &Waiting| waiting.progress == Progress::Sent;
         calls.end = Some(End {
             reason: reason.to_owned(),
-            in_flight: calls.waiting.values().any(|waiting| waiting.sent),
+            in_flight: calls.waiting.values().any(sent),
         });
-        for waiting in std::mem::take(&mut calls.waiting).into_values() {
+        calls.waiting.retain(|_, waiting| {
+            if waiting.progress == Progress::Writing {
+                // The writer knows best, and is about to: it stops when the connection ends.
+                return true;
+            }
             let ended = Ended {
                 reason: reason.to_owned(),
-                sent: waiting.sent,
+                sent: sent(waiting),
             };
             let _ = waiting.answer.try_send(Err(ended));
-        }
+            false
+        });
         drop(calls);
         self.outbox.close();
         self.end.cancel();

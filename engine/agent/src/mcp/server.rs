@@ -97,6 +97,17 @@ impl Server {
         CallReport { outcome, events }
     }
 
+    /// Kills it for `reason`, as after a call that took too long. Nothing happens if it is dead already.
+    pub fn kill(&self, reason: &str) -> Vec<ServerEvent> {
+        let mut events = Vec::new();
+        let connection = match &*lock(&self.state) {
+            State::Healthy(live) => Arc::clone(&live.connection),
+            State::Dead(_) => return events,
+        };
+        self.bury(&connection, reason, &mut events);
+        events
+    }
+
     /// Closes its stdin, leaves it a moment, kills what is left of its group and reaps it.
     pub async fn close(&self) {
         let connection = match &*lock(&self.state) {

@@ -10,9 +10,10 @@ mod chat;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::handoff::{SUMMARY_MAX_OUTPUT_TOKENS, SUMMARY_SYSTEM_PROMPT};
 use crate::history::Item;
 use crate::mcp::Tool;
-use crate::rope::{Body, Chunk};
+use crate::rope::{Body, Chunk, HashedRope};
 use crate::settings::Settings;
 use crate::usage::Usage;
 
@@ -175,6 +176,24 @@ impl Encoder {
             Encoder::Anthropic(e) => e.request(model, tools),
         }
     }
+}
+
+/// The request that asks `model` to sum a session up: no tools, no effort, no cache marks.
+pub fn summary_request(dialect: Dialect, model: &str, prompt: &str) -> Body {
+    let (system, tokens) = (SUMMARY_SYSTEM_PROMPT, SUMMARY_MAX_OUTPUT_TOKENS);
+    let body = match dialect {
+        Dialect::Chat => serde_json::json!({
+            "max_completion_tokens": tokens, "model": model, "stream": false,
+            "messages": [{"content": system, "role": "system"}, {"content": prompt, "role": "user"}],
+        }),
+        Dialect::Anthropic => serde_json::json!({
+            "max_tokens": tokens, "model": model, "system": system,
+            "messages": [{"content": [{"text": prompt, "type": "text"}], "role": "user"}],
+        }),
+    };
+    let mut rope = HashedRope::default();
+    rope.push(Chunk::from(body.to_string().into_bytes()));
+    rope.finish()
 }
 
 /// The path below the base URL that takes the dialect's requests.

@@ -78,8 +78,9 @@ pub fn transport_closed(tool: &str) -> CallResult {
 /// The result of a call that took longer than `after_secs` seconds.
 pub fn timed_out(tool: &str, after_secs: u64) -> CallResult {
     CallResult::not_returned(format!(
-        "tool: timeout after {after_secs}s: {tool} did not answer; its server was stopped and the effects of the call \
-         are unknown. Split the work into faster calls, or run it in the background and look later."
+        "tool: timeout after {after_secs}s: {tool} did not answer; its server was stopped and the effects \
+         of the call are unknown. Split the work into faster calls, or run it in the background and look \
+         later."
     ))
 }
 

@@ -5,9 +5,9 @@ use crate::acp::code;
 use crate::acp::frame::{Frame, Id};
 use crate::acp::params;
 use crate::mcp::ServerEvent;
-use crate::record::{CallOutcome, Failure, Head, Record};
+use crate::record::{CallOutcome, Failure, Head, Hook, HookOutcome, Record};
 
-use super::state::{Phase, Progress, Session};
+use super::state::{Objectors, Phase, Progress, Session};
 
 /// Something that came from outside of the fold.
 #[derive(Clone, Debug)]
@@ -76,6 +76,19 @@ pub enum Input {
         /// What became of it.
         change: ServerEvent,
     },
+    /// Hooks were run.
+    HooksFinished {
+        /// The round within the session.
+        asked: u64,
+        /// Which hook.
+        hook: Hook,
+        /// The servers, by index.
+        servers: Vec<usize>,
+        /// What came of each.
+        outcomes: Vec<HookOutcome>,
+        /// The answer lines, one after the other.
+        lines: Vec<u8>,
+    },
     /// The model has been silent for another keepalive period.
     KeepaliveTick {
         /// The round within the session.
@@ -117,6 +130,10 @@ impl Session {
             }
             Input::ServerChanged { server, change } => (server < self.servers.len())
                 .then(|| Record::bare(Head::ServerChanged { server, change })),
+            Input::HooksFinished { asked, hook, servers, outcomes, lines } => {
+                let head = Head::HooksFinished { asked, hook, servers, outcomes };
+                self.is_hooked(asked, hook).then_some(Record { head, raw: lines })
+            }
             Input::KeepaliveTick { asked } => {
                 self.is_asking(asked).then(|| Record::bare(Head::KeepaliveTicked { asked }))
             }
@@ -167,6 +184,15 @@ impl Session {
     fn is_asking(&self, asked: u64) -> bool {
         let asking = self.turn.as_ref().is_some_and(|t| matches!(t.phase, Phase::Asking { .. }));
         asking && self.asked == asked
+    }
+
+    fn is_hooked(&self, asked: u64, hook: Hook) -> bool {
+        let waits = match self.turn.as_ref().map(|t| &t.phase) {
+            Some(Phase::Gate(_, Objectors::Waiting)) => hook == Hook::Stop,
+            Some(Phase::Compacting(compacting)) => compacting.waiting && hook == Hook::PostCompact,
+            _ => false,
+        };
+        waits && self.asked == asked
     }
 
     fn is_calling(&self, asked: u64) -> bool {

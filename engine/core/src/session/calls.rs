@@ -152,7 +152,7 @@ impl Session {
         turn.phase = if turn.cancelled {
             Phase::Ending(crate::record::Outcome::Stopped(crate::record::StopReason::Cancelled))
         } else {
-            Phase::Boundary
+            Phase::Boundary(super::state::Compaction::Due)
         };
         self.remember(results);
     }

@@ -2,10 +2,15 @@
 
 use crate::acp::lines::{self, Line};
 use crate::acp::code;
+use crate::dialect;
 use crate::evidence;
-use crate::record::{Head, Outcome, Record, StartedCall, StopReason};
+use crate::guard;
+use crate::handoff::{self, Handoff};
+use crate::history::Item;
+use crate::record::{Head, Hook, Objection, Outcome, Record, StartedCall, StopReason};
+use crate::rope::{Body, Rope};
 
-use super::state::{Phase, Progress, Session, Slot, Turn};
+use super::state::{Compacting, Compaction, Objectors, Phase, Progress, Session, Slot, Turn};
 
 impl Session {
     /// The decision that follows now; `None` while only an input can move the session.
@@ -14,18 +19,17 @@ impl Session {
     pub fn decide(&self) -> Option<Record> {
         let turn = self.turn.as_ref()?;
         match &turn.phase {
-            Phase::Boundary => Some(self.at_boundary(turn)),
+            Phase::Boundary(compaction) => Some(self.at_boundary(turn, *compaction)),
             Phase::Asking { .. } => None,
+            Phase::Compacting(compacting) => self.compact(compacting),
             Phase::Calling(slots) => self.next_starts(turn, slots),
-            // A steer that was accepted during the last round is not lost: the turn goes on with it.
-            Phase::Gate(_) if !turn.steers.is_empty() => Some(self.at_boundary(turn)),
-            Phase::Gate(stop) => Some(self.end(turn, Outcome::Stopped(*stop))),
+            Phase::Gate(stop, objectors) => self.at_gate(turn, *stop, objectors),
             Phase::Ending(outcome) => Some(self.end(turn, outcome.clone())),
         }
     }
 
     /// The top of the loop. The order of the rules is part of the behaviour.
-    fn at_boundary(&self, turn: &Turn) -> Record {
+    fn at_boundary(&self, turn: &Turn, compaction: Compaction) -> Record {
         let settings = &self.opened.settings;
         if settings.max_rounds > 0 && turn.round >= settings.max_rounds {
             return self.end(turn, Outcome::Stopped(StopReason::MaxTurnRequests));
@@ -36,13 +40,133 @@ impl Session {
         if !turn.steers.is_empty() {
             return Record::bare(Head::SteersApplied { count: turn.steers.len() });
         }
-        let surplus = self.history.surplus(settings.max_history_bytes);
+        if compaction == Compaction::Due && self.wants_handoff() {
+            return self.ask_summary(turn);
+        }
+        let surplus = match compaction {
+            Compaction::Due | Compaction::Skipped => self.history.surplus(settings.max_history_bytes),
+            Compaction::Performed => 0,
+        };
         if surplus > 0 {
             let gone = &self.history.items()[..surplus];
-            let bytes = gone.iter().map(crate::history::Item::wire_bytes).sum();
+            let bytes = gone.iter().map(Item::wire_bytes).sum();
             return Record::bare(Head::HistoryTruncated { items: surplus, bytes });
         }
         self.ask(turn)
+    }
+
+    /// Whether the context window is so full that the session must go on from a summary.
+    fn wants_handoff(&self) -> bool {
+        let settings = &self.opened.settings;
+        let now = self.history.pressure_bytes();
+        let full = match self.last_usage {
+            Some(last) => {
+                let grown = now.saturating_sub(last.history_bytes);
+                last.input_tokens.saturating_add(grown) >= handoff::threshold_tokens(settings)
+            }
+            None => now > handoff::threshold_bytes(settings),
+        };
+        full && self.handoffs < settings.max_handoffs
+    }
+
+    fn ask_summary(&self, turn: &Turn) -> Record {
+        let body = self.summary_request(&turn.model);
+        let (evidence, raw) = evidence::describe(&Rope::default(), &body);
+        let head = Head::SummaryAsked {
+            asked: self.asked + 1,
+            model: turn.model.clone(),
+            evidence,
+            said: self.said.since_decision(),
+        };
+        Record { head, raw }
+    }
+
+    pub(super) fn summary_request(&self, model: &str) -> Body {
+        let tools: Vec<&str> = self
+            .opened
+            .catalogue
+            .tools
+            .iter()
+            .filter(|tool| self.is_offered(tool))
+            .map(|tool| tool.qualified.as_str())
+            .collect();
+        let prompt = handoff::summary_prompt(&Handoff {
+            count: self.handoffs,
+            original_task: self.original_task.as_deref(),
+            tools: &tools,
+            history: &self.history,
+            max_context_tokens: self.opened.settings.max_context_tokens,
+        });
+        dialect::summary_request(self.opened.settings.dialect, model, &prompt)
+    }
+
+    /// Between a summary and the history that it replaces.
+    fn compact(&self, compacting: &Compacting) -> Option<Record> {
+        if compacting.waiting {
+            return None;
+        }
+        let servers = self.hook_servers(Hook::PostCompact);
+        if compacting.outputs.is_none() && !servers.is_empty() {
+            return Some(self.ask_hooks(Hook::PostCompact, servers));
+        }
+        let outputs = compacting.outputs.as_deref().unwrap_or_default();
+        let text = handoff::replacement(&compacting.summary, outputs);
+        let current = self.history.last_user().map_or(0, str::len);
+        let after = 1 + usize::from(self.history.last_user().is_some());
+        let head = Head::HandoffDone {
+            count: self.handoffs + 1,
+            items: (self.history.items().len(), after),
+            bytes: (self.history.pressure_bytes(), (text.len() + current) as u64),
+        };
+        Some(Record { head, raw: text.into_bytes() })
+    }
+
+    fn ask_hooks(&self, hook: Hook, servers: Vec<usize>) -> Record {
+        Record::bare(Head::HooksAsked { asked: self.asked, hook, servers })
+    }
+
+    /// The servers that may run `hook` and have it, in order.
+    pub(super) fn hook_servers(&self, hook: Hook) -> Vec<usize> {
+        let has = |server: &usize| {
+            let mut tools = self.opened.catalogue.of_server(*server);
+            tools.any(|t| t.bare == hook.as_str()) && !self.servers.get(*server).is_none_or(|s| s.exhausted)
+        };
+        self.opened.hook_servers.iter().copied().filter(has).collect()
+    }
+
+    /// The model ended its turn: servers and the reply guard may hold it open.
+    fn at_gate(&self, turn: &Turn, stop: StopReason, objectors: &Objectors) -> Option<Record> {
+        if matches!(objectors, Objectors::Waiting) {
+            return None;
+        }
+        // A steer that was accepted during the last round is not lost: the turn goes on with it.
+        if !turn.steers.is_empty() {
+            return Some(self.at_boundary(turn, Compaction::Due));
+        }
+        let settings = &self.opened.settings;
+        let ends = self.end(turn, Outcome::Stopped(stop));
+        if stop != StopReason::EndTurn || turn.rejections >= settings.stop_max_rejections {
+            return Some(ends);
+        }
+        let mut heard = match objectors {
+            Objectors::Heard(heard) => heard.clone(),
+            Objectors::Unasked | Objectors::Waiting => Vec::new(),
+        };
+        let servers = self.hook_servers(Hook::Stop);
+        if matches!(objectors, Objectors::Unasked) && !servers.is_empty() {
+            return Some(self.ask_hooks(Hook::Stop, servers));
+        }
+        let reminder = settings.require_reply && !turn.reply_seen && turn.reminders < guard::REMINDERS_MAX;
+        if reminder {
+            heard.push((guard::SERVER.to_owned(), guard::REMINDER.to_owned()));
+        }
+        if heard.is_empty() {
+            return Some(ends);
+        }
+        let objections = heard.into_iter().zip(self.objections..);
+        let objections =
+            objections.map(|((server, text), ordinal)| Objection { server, text, ordinal }).collect();
+        Some(Record::bare(Head::EndObjected { objections, reminder }))
     }
 
     fn ask(&self, turn: &Turn) -> Record {

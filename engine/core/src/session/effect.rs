@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::acp::lines::Line;
 use crate::dialect::Dialect;
+use crate::record::Hook;
 use crate::rope::Rope;
 
 /// One thing to do, in the order of the outbox.
@@ -15,8 +16,10 @@ pub enum Effect {
     Ask {
         /// The round within the session; the answer comes back under it.
         asked: u64,
-        /// Whether this is the first attempt: the clocks of keepalive and error texts start.
+        /// Whether this is the first attempt: the clock of error texts starts.
         first: bool,
+        /// Whether the client hears that it is being waited for.
+        keepalive: bool,
         /// How long to wait before, in milliseconds.
         after_ms: u64,
         /// The wire format, which fixes path and headers.
@@ -48,7 +51,25 @@ pub enum Effect {
     },
     /// Forget the calls under way: their time is over.
     AbortCalls,
+    /// Run a hook on servers, side by side.
+    RunHooks {
+        /// The round within the session; the outcome comes back under it.
+        asked: u64,
+        /// Which hook.
+        hook: Hook,
+        /// The servers, by index.
+        servers: Vec<usize>,
+    },
+    /// Kill a server that no longer answers its hooks.
+    KillServer {
+        /// The server, by index.
+        server: usize,
+        /// Why.
+        reason: String,
+    },
     /// Something for the operator's log.
+    Inform(String),
+    /// Something that the operator should look into.
     Warn(String),
     /// A turn is over: what is in the log must survive a power loss before more is said.
     Settle,

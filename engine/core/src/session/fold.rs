@@ -13,7 +13,7 @@ use crate::usage::{Tally, Usage};
 use super::admit::blocks_of;
 use super::calls::{for_history, unique_ids};
 use super::decide::invalid_prompt;
-use super::state::{LastUsage, Phase, Progress, ServerState, Session, Turn};
+use super::state::{Compaction, LastUsage, Objectors, Phase, Progress, Purpose, ServerState, Session, Turn};
 use super::{Effect, CALLS_PER_ANSWER_MAX};
 
 impl Session {
@@ -25,6 +25,7 @@ impl Session {
         let encoder = Encoder::new(opened.settings.dialect, &opened.settings, &system_prompt);
         let servers = (0..opened.catalogue.servers.len()).map(|server| ServerState {
             tools: opened.catalogue.of_server(server).map(|t| t.bare.clone()).collect(),
+            hook_timeouts: 0,
             attempts: 0,
             exhausted: false,
         });
@@ -37,6 +38,8 @@ impl Session {
             encoder,
             original_task: None,
             last_usage: None,
+            handoffs: 0,
+            objections: 0,
             tally: Tally::default(),
             model_override: None,
             tools: None,
@@ -77,6 +80,19 @@ impl Session {
                 self.history.drop_front(*items);
                 self.encoder.drop_front(*items);
             }
+            Head::SummaryAsked { .. } => self.summary_asked(),
+            Head::HandoffDone { count, items, bytes } => {
+                self.handoff_done(&record.raw);
+                self.outbox.push(Effect::Inform(format!(
+                    "handoff #{count} (history {} -> {} items; {} -> {} tokens)",
+                    items.0, items.1, bytes.0, bytes.1
+                )));
+            }
+            Head::HooksAsked { asked, hook, servers } => self.hooks_asked(*asked, *hook, servers),
+            Head::HooksFinished { hook, servers, outcomes, .. } => {
+                self.hooks_finished(*hook, servers, outcomes, &record.raw);
+            }
+            Head::EndObjected { objections, reminder } => self.objected(objections, *reminder),
             Head::RoundAsked { .. } => self.round_asked(),
             Head::RoundAnswered { elapsed_ms, jitter_permille, .. } => {
                 self.answered(&record.raw, *elapsed_ms, *jitter_permille);
@@ -109,7 +125,7 @@ impl Session {
             Ok(text) => {
                 self.original_task.get_or_insert_with(|| text.clone());
                 self.remember(vec![Item::User(text)]);
-                Phase::Boundary
+                Phase::Boundary(Compaction::Due)
             }
         };
         self.turn = Some(Turn {
@@ -120,6 +136,9 @@ impl Session {
             cancelled: false,
             steers: std::collections::VecDeque::new(),
             saw_usage: false,
+            rejections: 0,
+            reminders: 0,
+            reply_seen: false,
             phase,
         });
     }
@@ -146,7 +165,8 @@ impl Session {
                 }
                 self.cancel_calls(false);
             }
-            Phase::Boundary | Phase::Gate(_) | Phase::Ending(_) => {}
+            // Hooks are not interrupted; the flag counts at the next boundary.
+            Phase::Boundary(_) | Phase::Compacting(_) | Phase::Gate(..) | Phase::Ending(_) => {}
         }
     }
 
@@ -154,7 +174,9 @@ impl Session {
         let Some(turn) = self.turn.as_mut() else { return };
         let count = count.min(turn.steers.len());
         let steers: Vec<_> = turn.steers.drain(..count).collect();
-        turn.phase = Phase::Boundary;
+        if matches!(turn.phase, Phase::Gate(..)) {
+            turn.phase = Phase::Boundary(Compaction::Due);
+        }
         self.apply_steers(steers);
     }
 
@@ -175,16 +197,17 @@ impl Session {
         self.asked += 1;
         let body = self.encoder.request(&turn.model, self.tools.as_ref()).rope;
         self.previous = body.clone();
-        turn.phase = Phase::Asking { attempts: Attempts::default(), body };
+        turn.phase = Phase::Asking { purpose: Purpose::Round, attempts: Attempts::default(), body };
         self.send(true, 0);
     }
 
     /// Puts the current request into the outbox.
-    fn send(&mut self, first: bool, after_ms: u64) {
-        let Some(Phase::Asking { body, .. }) = self.turn.as_ref().map(|t| &t.phase) else { return };
+    pub(super) fn send(&mut self, first: bool, after_ms: u64) {
+        let Some(Phase::Asking { purpose, body, .. }) = self.turn.as_ref().map(|t| &t.phase) else { return };
         self.outbox.push(Effect::Ask {
             asked: self.asked,
             first,
+            keepalive: *purpose == Purpose::Round,
             after_ms,
             dialect: self.opened.settings.dialect,
             body: body.clone(),
@@ -201,25 +224,28 @@ impl Session {
     ) {
         let provider = self.opened.settings.provider;
         let Some(turn) = self.turn.as_mut() else { return };
-        let Phase::Asking { attempts, .. } = &mut turn.phase else { return };
+        let Phase::Asking { purpose, attempts, .. } = &mut turn.phase else { return };
         let failed = Failed { provider, model: &turn.model, body, elapsed_ms, jitter_permille };
         match verdict(&failed, *attempts) {
             Verdict::Again { after_ms, attempts: next } => {
                 *attempts = next;
                 self.send(false, after_ms);
             }
+            Verdict::Fail(outcome) if *purpose == Purpose::Summary => self.handoff_skipped(&outcome),
             Verdict::Fail(outcome) => turn.phase = Phase::Ending(outcome),
         }
     }
 
     /// An answer: accounting first, with the history as it was sent; then lines; then what it asks for.
     fn answered(&mut self, body: &[u8], elapsed_ms: u64, jitter_permille: u16) {
-        if !self.turn.as_ref().is_some_and(|t| matches!(t.phase, Phase::Asking { .. })) {
-            return;
-        }
+        let purpose = match self.turn.as_ref().map(|t| &t.phase) {
+            Some(Phase::Asking { purpose, .. }) => *purpose,
+            _ => return,
+        };
         let decoded = dialect::decode(self.opened.settings.dialect, body);
-        self.account(&decoded.usage);
+        self.account(&decoded.usage, purpose);
         match decoded.answer {
+            Ok(answer) if purpose == Purpose::Summary => self.took_summary(answer.text),
             Ok(answer) => self.took_answer(answer),
             Err(error) => {
                 let text = error.to_string();
@@ -232,8 +258,9 @@ impl Session {
         }
     }
 
-    fn account(&mut self, usage: &Usage) {
-        if let Some(input_tokens) = usage.input {
+    /// A summary is billed like any answer, but says nothing of the history's size.
+    fn account(&mut self, usage: &Usage, purpose: Purpose) {
+        if let (Some(input_tokens), Purpose::Round) = (usage.input, purpose) {
             let history_bytes = self.history.pressure_bytes();
             self.last_usage = Some(LastUsage { input_tokens, history_bytes });
         }
@@ -272,17 +299,19 @@ impl Session {
             return;
         }
         unique_ids(&mut calls, turns, round);
+        self.look_for_reply(&calls);
         self.remember(vec![Item::Assistant(Assistant {
             text: answer.text,
             calls: for_history(&calls),
             reasoning_details: answer.reasoning_details,
         })]);
         if calls.is_empty() {
-            self.set_phase(Phase::Gate(match answer.stop {
+            let stop = match answer.stop {
                 Stop::MaxTokens => StopReason::MaxTokens,
                 Stop::Refusal => StopReason::Refusal,
                 Stop::EndTurn | Stop::ToolUse | Stop::Other => StopReason::EndTurn,
-            }));
+            };
+            self.set_phase(Phase::Gate(stop, Objectors::Unasked));
             return;
         }
         let slots = self.preflight(calls);
@@ -290,7 +319,7 @@ impl Session {
         self.back_fill();
     }
 
-    fn set_phase(&mut self, phase: Phase) {
+    pub(super) fn set_phase(&mut self, phase: Phase) {
         if let Some(turn) = self.turn.as_mut() {
             turn.phase = phase;
         }

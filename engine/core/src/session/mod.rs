@@ -9,6 +9,7 @@ mod calls;
 mod decide;
 mod effect;
 mod fold;
+mod hooks;
 mod state;
 
 pub use admit::{Draws, Input};

@@ -8,7 +8,7 @@ use crate::acp::lines::Line;
 use crate::dialect::Encoder;
 use crate::history::{History, Item, ToolResult};
 use crate::mcp::{ResultLimits, Tool, RESULT_TOTAL_MAX_BYTES};
-use crate::record::{Outcome, SessionOpened};
+use crate::record::{Outcome, SessionOpened, StopReason};
 use crate::retry::Attempts;
 use crate::rope::{Chunk, Rope};
 use crate::said::Said;
@@ -24,6 +24,8 @@ pub struct Session {
     pub(super) encoder: Encoder,
     pub(super) original_task: Option<String>,
     pub(super) last_usage: Option<LastUsage>,
+    pub(super) handoffs: u64,
+    pub(super) objections: u64,
     pub(super) tally: Tally,
     pub(super) model_override: Option<String>,
     pub(super) servers: Vec<ServerState>,
@@ -50,6 +52,8 @@ pub struct LastUsage {
 pub struct ServerState {
     /// The bare names that its present process offers.
     pub tools: BTreeSet<String>,
+    /// Hooks in a row that were too slow.
+    pub hook_timeouts: u32,
     /// Attempts since it was last well: 0 is healthy.
     pub attempts: u32,
     /// Given up: nothing of it is offered.
@@ -66,6 +70,9 @@ pub(super) struct Turn {
     pub(super) cancelled: bool,
     pub(super) steers: VecDeque<Vec<Block>>,
     pub(super) saw_usage: bool,
+    pub(super) rejections: u32,
+    pub(super) reminders: u32,
+    pub(super) reply_seen: bool,
     pub(super) phase: Phase,
 }
 
@@ -73,15 +80,56 @@ pub(super) struct Turn {
 #[derive(Clone, Debug)]
 pub(super) enum Phase {
     /// At the top of the loop.
-    Boundary,
+    Boundary(Compaction),
     /// A request is out, or waits for its next attempt.
-    Asking { attempts: Attempts, body: Rope },
+    Asking { purpose: Purpose, attempts: Attempts, body: Rope },
+    /// A summary is there; servers are asked what else the fresh context needs.
+    Compacting(Compacting),
     /// Calls are being run.
     Calling(Vec<Slot>),
     /// The model ended its turn without calls.
-    Gate(crate::record::StopReason),
+    Gate(StopReason, Objectors),
     /// It is settled how the turn ends.
     Ending(Outcome),
+}
+
+/// Whether this round has looked at the context window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compaction {
+    /// Not yet.
+    Due,
+    /// A handoff was wanted and could not be had: the history is only truncated.
+    Skipped,
+    /// A summary has just replaced the history.
+    Performed,
+}
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Round,
+    Summary,
+}
+
+/// A handoff between summary and replacement.
+#[derive(Clone, Debug)]
+pub(super) struct Compacting {
+    pub(super) summary: String,
+    /// `None` until the hooks were run.
+    pub(super) outputs: Option<Vec<(String, String)>>,
+    /// Whether the hooks are being run.
+    pub(super) waiting: bool,
+}
+
+/// Who has been asked whether the turn may end.
+#[derive(Clone, Debug)]
+pub(super) enum Objectors {
+    /// Nobody yet.
+    Unasked,
+    /// The hooks are being run.
+    Waiting,
+    /// All, and these object.
+    Heard(Vec<(String, String)>),
 }
 
 /// One call of the round.
@@ -129,6 +177,11 @@ impl Session {
     /// What the last usage-bearing response said of its input.
     pub fn last_usage(&self) -> Option<LastUsage> {
         self.last_usage
+    }
+
+    /// Context handoffs so far.
+    pub fn handoffs(&self) -> u64 {
+        self.handoffs
     }
 
     /// What the session has cost.
