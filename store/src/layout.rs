@@ -12,6 +12,7 @@ use crate::error::{IoContext as _, OpenError};
 use crate::head::{self, Found, Head};
 use crate::lock::{self, Format};
 use crate::record::Hash;
+use crate::salvage;
 use crate::segment;
 
 /// A segment whose head was read.
@@ -78,6 +79,11 @@ pub(crate) fn expect_log(dir: &Path) -> Result<(), OpenError> {
     }
 }
 
+/// Whether no record is in the files of a segment, so that removing it loses nothing.
+fn holds_nothing(segment: &Path) -> Result<bool, OpenError> {
+    Ok(salvage::scan(segment).context("read", segment)?.is_empty())
+}
+
 impl Layout {
     fn segment(
         &mut self,
@@ -89,7 +95,7 @@ impl Layout {
         let place = segment::place_of(&dir);
         let head = match found {
             Found::Sound(head) => head,
-            Found::Missing if self.may_be_unfinished(format) => {
+            Found::Missing if self.may_be_unfinished(format) && holds_nothing(&dir)? => {
                 self.unfinished = Some(dir);
                 return Ok(());
             }

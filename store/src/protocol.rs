@@ -21,6 +21,8 @@ pub(crate) enum Question {
     Damage,
     Streams,
     Page(Query),
+    /// Whether the holder may append.
+    Writes,
 }
 
 /// What the holder answers.
@@ -29,6 +31,7 @@ pub(crate) enum Answer {
     Damage(Option<Damage>),
     Streams(Vec<StreamInfo>),
     Page(Vec<Vec<u8>>),
+    Writes(bool),
     /// The question could not be answered, for this reason.
     Failed(String),
 }

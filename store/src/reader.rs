@@ -88,6 +88,15 @@ impl Reader {
         }
     }
 
+    /// Whether a live process has the log open for writing: what looks unfinished may go on.
+    pub fn has_writer(&self) -> Result<bool, LogError> {
+        match &*self.source {
+            Source::Beside(_) => Ok(true),
+            Source::Own { .. } => Ok(false),
+            Source::Remote { client, .. } => client.holder_writes(),
+        }
+    }
+
     /// All streams, in the order of their names. Reads no bodies.
     pub fn streams(&self) -> Result<Vec<StreamInfo>, LogError> {
         match &*self.source {
@@ -135,7 +144,7 @@ fn open_own(dir: &Path) -> Result<Reader, OpenError> {
     let layout = layout::inspect(dir)?;
     let outlook = view::open(&layout, Options::default().cache_bytes)?;
     let view = Arc::new(outlook.view);
-    let server = Server::start(Arc::clone(&view), outlook.damage.clone())
+    let server = Server::start(Arc::clone(&view), outlook.damage.clone(), false)
         .context("serve readers of", dir)?;
     let source = Source::Own {
         view,

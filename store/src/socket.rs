@@ -43,6 +43,8 @@ pub(crate) struct Server {
 struct ServerState {
     view: Arc<View>,
     damage: Option<Damage>,
+    /// Whether this process is the log's writer, and not another reader.
+    writes: bool,
     is_closing: AtomicBool,
     connections: Mutex<Vec<Connection>>,
 }
@@ -54,7 +56,7 @@ struct Connection {
 
 impl Server {
     /// Starts to serve. The caller holds the lock, so a socket that is already there is stale.
-    pub(crate) fn start(view: Arc<View>, damage: Option<Damage>) -> io::Result<Server> {
+    pub(crate) fn start(view: Arc<View>, damage: Option<Damage>, writes: bool) -> io::Result<Server> {
         let (socket, own_folder) = socket_path(view.dir())?;
         let path_file = view.dir().join(PATH_FILE);
         files::remove(&socket)?;
@@ -64,6 +66,7 @@ impl Server {
         let state = Arc::new(ServerState {
             view,
             damage,
+            writes,
             is_closing: AtomicBool::new(false),
             connections: Mutex::new(Vec::new()),
         });
@@ -149,6 +152,7 @@ impl ServerState {
             Question::Damage => Ok(Answer::Damage(self.damage.clone())),
             Question::Streams => self.view.streams().map(Answer::Streams),
             Question::Page(query) => self.view.page(query).map(Answer::Page),
+            Question::Writes => Ok(Answer::Writes(self.writes)),
         };
         answer.unwrap_or_else(|error| Answer::Failed(error.to_string()))
     }
@@ -209,6 +213,14 @@ impl Client {
     pub(crate) fn page(&self, query: &Query) -> Result<Vec<Vec<u8>>, LogError> {
         match self.ask(&Question::Page(query.clone()))? {
             Answer::Page(page) => Ok(page),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Whether the holder may append to the log.
+    pub(crate) fn holder_writes(&self) -> Result<bool, LogError> {
+        match self.ask(&Question::Writes)? {
+            Answer::Writes(writes) => Ok(writes),
             other => Err(self.unexpected(&other)),
         }
     }

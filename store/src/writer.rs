@@ -149,7 +149,7 @@ impl Log {
             _lock: lock,
         };
         handle.server = Some(
-            Server::start(Arc::clone(&handle.shared.view), None)
+            Server::start(Arc::clone(&handle.shared.view), None, true)
                 .context("serve readers of", dir)?,
         );
         Ok(Log {
@@ -224,7 +224,7 @@ impl Log {
     }
 
     /// Resolves when all that was appended before this call survives a kill of the process, with
-    /// [`Durability::Power`] a loss of power. All that wait at a time share one flush. Works on
+    /// [`Durability::Power`](crate::Durability::Power) a loss of power. All that wait at a time share one flush. Works on
     /// any executor, and the flush happens also when the future is dropped.
     pub fn flush(&self) -> impl Future<Output = Result<(), LogError>> + Send + 'static {
         self.wait_for(false)

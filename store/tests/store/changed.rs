@@ -150,3 +150,16 @@ fn repair_leaves_a_sound_log_alone() {
         (RECORDS, 0, None)
     );
 }
+
+#[test]
+fn records_without_a_head_and_a_format_file_are_no_new_log() {
+    let (_folder, dir) = folder();
+    let written = fill(&dir, Options::default(), RECORDS, 100);
+    for lost in ["format", "segment-00000000000000000001/head"] {
+        std::fs::remove_file(dir.join(lost)).expect("remove");
+    }
+    let opened = Log::open(&dir, Options::default());
+    assert!(matches!(opened, Err(OpenError::Damaged(_))));
+    assert_eq!(repair(&dir).expect("repair").kept, RECORDS);
+    assert_eq!(all(&open(&dir).reader()), written);
+}

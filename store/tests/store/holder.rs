@@ -43,6 +43,7 @@ fn a_log_held_by_another_process_is_refused_at_once_and_read_through_it() {
         "{error}"
     );
     let reader = Reader::open(&dir).expect("open");
+    assert!(reader.has_writer().expect("answered"));
     assert_eq!(all(&reader)[0].raw, [255; 3000]);
     assert_eq!(reader.streams().expect("streams")[0].stream, "held");
     assert_eq!(verify(&dir).expect("verify").records, 1);
@@ -62,6 +63,7 @@ fn readers_share_a_log_that_nobody_writes() {
     let written = fill(&dir, Options::default(), 3000, 10);
     let first = Reader::open(&dir).expect("first");
     let second = Reader::open(&dir).expect("second, through the first");
+    assert!(!second.has_writer().expect("answered"), "another reader is no writer");
     assert_eq!(all(&second), written);
     assert_eq!(all(&first), written);
 }
