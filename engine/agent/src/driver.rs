@@ -3,6 +3,7 @@
 //! One task owns the session's state and takes its inputs from one queue, so the order of inputs is the
 //! order of records. Requests, calls and timers run beside it and only send inputs.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,6 @@ use futures_lite::future::or;
 use waxlog_core::acp::frame::{Frame, Id};
 use waxlog_core::acp::lines::{self, Line};
 use waxlog_core::acp::code;
-use waxlog_core::dialect::Dialect;
 use waxlog_core::record::{CallOutcome, Head, Hook, Record};
 use waxlog_core::rope::Rope;
 use waxlog_core::session::{Draws, Effect, Input, Session};
@@ -62,6 +62,8 @@ pub struct Means {
     pub servers: Servers,
     /// Masks the secrets that its servers and the agent know.
     pub scrubber: Scrubber,
+    /// Set once an endpoint of the process wants the Responses wire.
+    pub upgraded: Arc<AtomicBool>,
     /// How long a call may take.
     pub tool_timeout: Duration,
     /// How long a hook may take.
@@ -168,12 +170,12 @@ impl Driver {
         match effect {
             // A client that no longer reads is no reason to stop: what it asked for goes on.
             Effect::Say(line) => drop(self.means.out.send(line).await),
-            Effect::Ask { asked, first, keepalive, after_ms, dialect, body } => {
+            Effect::Ask { asked, first, keepalive, after_ms, path, body } => {
                 if first {
                     let _keepalive = keepalive.then(|| self.keep_alive(asked));
                     self.asking = Some(Asking { started: Instant::now(), attempt: None, _keepalive });
                 }
-                self.ask(asked, after_ms, dialect, body);
+                self.ask(asked, after_ms, path, body);
             }
             Effect::StopAsking => self.asking = None,
             Effect::Call { asked, index, server, tool, bare, arguments } => {
@@ -184,6 +186,7 @@ impl Driver {
             Effect::AbortCalls => self.calls = None,
             Effect::RunHooks { asked, hook, servers } => self.run_hooks(asked, hook, servers),
             Effect::KillServer { server, reason } => self.kill_server(server, &reason),
+            Effect::Upgraded => self.means.upgraded.store(true, Ordering::Relaxed),
             Effect::Inform(text) => log::info!("session {}: {text}", self.session.id()),
             Effect::Warn(text) => log::warn!("session {}: {text}", self.session.id()),
             Effect::Settle => {
@@ -195,7 +198,7 @@ impl Driver {
         Ok(())
     }
 
-    fn ask(&mut self, asked: u64, after_ms: u64, dialect: Dialect, body: Rope) {
+    fn ask(&mut self, asked: u64, after_ms: u64, path: String, body: Rope) {
         let Some(asking) = self.asking.as_mut() else { return };
         let (source, signal) = cancel_pair();
         asking.attempt = Some(source);
@@ -203,7 +206,7 @@ impl Driver {
         let (endpoint, scrubber) = (self.means.endpoint.clone(), self.means.scrubber.clone());
         self.spawn(signal, async move {
             task::sleep(Duration::from_millis(after_ms)).await;
-            let outcome = endpoint.post(dialect, &body).await;
+            let outcome = endpoint.post(&path, &body).await;
             endpoint::input(asked, outcome, millis(started), &scrubber)
         });
     }

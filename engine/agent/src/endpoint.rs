@@ -1,13 +1,14 @@
 //! The model's endpoint: address and credentials, and how what came of a request becomes an input.
 
-use waxlog_core::dialect::{self, Dialect};
-use waxlog_core::effort::Effort;
+use std::time::SystemTime;
+
+use waxlog_core::provider::{Credential, Spec};
 use waxlog_core::record::Failure;
 use waxlog_core::rope::Rope;
 use waxlog_core::session::Input;
-use waxlog_core::settings::{Provider, Settings};
+use waxlog_core::settings::Settings;
 
-use crate::config::{Config, ProviderKind};
+use crate::config::Config;
 use crate::http::{Answer, FailureKind, ModelClient, Outcome};
 use crate::scrub::Scrubber;
 use crate::secret::Secret;
@@ -19,25 +20,15 @@ pub struct Endpoint {
     base_url: String,
     key: Secret<String>,
     anthropic_version: String,
-    provider: Provider,
+    spec: &'static Spec,
 }
 
-/// A provider that this version cannot speak to.
-#[derive(Debug, thiserror::Error)]
-#[error("config: BUZZ_AGENT_PROVIDER={0} needs a dialect that this version does not have; use anthropic, or openai with OPENAI_COMPAT_API=chat")]
-pub struct NoDialect(String);
-
 /// The snapshot of `config` that a session's decisions depend on.
-pub fn settings(config: &Config) -> Result<Settings, NoDialect> {
-    let (provider, dialect) = match config.provider.kind {
-        ProviderKind::Anthropic => (Provider::Anthropic, Dialect::Anthropic),
-        ProviderKind::OpenAi if !config.provider.starts_with_responses() => (Provider::Openai, Dialect::Chat),
-        other => return Err(NoDialect(format!("{other:?}"))),
-    };
+pub fn settings(config: &Config) -> Settings {
     let limits = &config.limits;
-    Ok(Settings {
-        provider,
-        dialect,
+    Settings {
+        provider: config.provider.provider,
+        api: config.provider.api,
         base_url: without_user(&config.provider.base_url),
         model: config.provider.model.clone(),
         max_output_tokens: limits.max_output_tokens,
@@ -50,8 +41,8 @@ pub fn settings(config: &Config) -> Result<Settings, NoDialect> {
         max_parallel_tools: limits.max_parallel_tools,
         max_tool_result_text_bytes: limits.max_result_text_bytes,
         prompt_caching: limits.prompt_caching,
-        effort: config.effort.and_then(|e| Effort::ALL.into_iter().find(|c| c.as_str() == e.word())),
-    })
+        effort: config.effort,
+    }
 }
 
 /// A URL as it may be kept: user and password may be secrets.
@@ -64,27 +55,27 @@ fn without_user(url: &str) -> String {
 
 impl Endpoint {
     /// The endpoint that `config` names.
-    pub fn new(config: &Config, client: ModelClient, provider: Provider) -> Endpoint {
+    pub fn new(config: &Config, client: ModelClient) -> Endpoint {
         Endpoint {
             client,
             base_url: config.provider.base_url.clone(),
             key: config.provider.key.clone().unwrap_or_else(|| Secret::new(String::new())),
             anthropic_version: config.provider.anthropic_version.clone(),
-            provider,
+            spec: config.provider.provider.spec(),
         }
     }
 
     /// Sends one attempt.
-    pub async fn post(&self, dialect: Dialect, body: &Rope) -> Outcome {
-        let url = format!("{}{}", self.base_url, dialect::path(dialect));
-        let json = Secret::new("application/json".to_owned());
-        let mut headers = vec![("content-type", json)];
-        match self.provider {
-            Provider::Anthropic => {
+    pub async fn post(&self, path: &str, body: &Rope) -> Outcome {
+        let url = format!("{}{path}", self.base_url);
+        let mut headers = vec![("content-type", Secret::new("application/json".to_owned()))];
+        headers.extend(self.spec.headers.iter().map(|(name, value)| (*name, Secret::new((*value).to_owned()))));
+        match self.spec.credential {
+            Credential::ApiKey => {
                 headers.push(("x-api-key", self.key.clone()));
                 headers.push(("anthropic-version", Secret::new(self.anthropic_version.clone())));
             }
-            Provider::Openai => {
+            Credential::Bearer => {
                 headers.push(("authorization", Secret::new(format!("Bearer {}", self.key.expose()))));
             }
         }
@@ -95,6 +86,10 @@ impl Endpoint {
 /// The input that `outcome` is.
 pub fn input(asked: u64, outcome: Outcome, elapsed_ms: u64, scrubber: &Scrubber) -> Input {
     let jitter_permille = fastrand::u16(0..1000);
+    let retry_after_ms = match &outcome {
+        Outcome::Answered(answer) => retry_after_ms(&answer.headers, SystemTime::now()),
+        Outcome::Failed(_) => None,
+    };
     let (failure, headers, body) = match outcome {
         Outcome::Answered(Answer { status, headers, body, .. }) if (200..300).contains(&status) => {
             let body = scrubber.scrub(body);
@@ -116,12 +111,41 @@ pub fn input(asked: u64, outcome: Outcome, elapsed_ms: u64, scrubber: &Scrubber)
             (failure, Vec::new(), Vec::new())
         }
     };
-    Input::AttemptFailed { asked, failure, headers, body, elapsed_ms, jitter_permille }
+    Input::AttemptFailed { asked, failure, headers, body, retry_after_ms, elapsed_ms, jitter_permille }
+}
+
+/// How long a `Retry-After` header asks to wait: whole seconds, or until a date. Anything else says nothing.
+fn retry_after_ms(headers: &[(String, String)], now: SystemTime) -> Option<u64> {
+    let (_, value) = headers.iter().find(|(name, _)| name == "retry-after")?;
+    let value = value.trim();
+    if let Ok(seconds) = value.parse::<u64>() {
+        return Some(seconds.saturating_mul(1000));
+    }
+    let until = httpdate::parse_http_date(value).ok()?;
+    let wait = until.duration_since(now).unwrap_or_default();
+    u64::try_from(wait.as_millis()).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
     use super::*;
+
+    #[test]
+    fn c33_retry_after_is_seconds_or_a_date_or_nothing() {
+        let now = UNIX_EPOCH + Duration::from_secs(1_445_412_450);
+        let asked = |value: &str| retry_after_ms(&[("retry-after".to_owned(), value.to_owned())], now);
+        assert_eq!(asked("120"), Some(120_000));
+        assert_eq!(asked("0"), Some(0));
+        assert_eq!(asked("99999999"), Some(99_999_999_000));
+        assert_eq!(asked("Wed, 21 Oct 2015 07:28:00 GMT"), Some(30_000));
+        assert_eq!(asked("Wed, 21 Oct 2014 07:28:00 GMT"), Some(0));
+        for nothing in ["-1", "1.5", "soon", ""] {
+            assert_eq!(asked(nothing), None, "{nothing}");
+        }
+        assert_eq!(retry_after_ms(&[], now), None);
+    }
 
     #[test]
     fn a_kept_address_has_no_user() {

@@ -4,6 +4,8 @@
 //! connection's own, recorded in a stream of their own and answered here.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 
 use async_channel::{Receiver, Sender};
 use async_std::task::{self, JoinHandle};
@@ -36,9 +38,6 @@ pub enum StartError {
     /// A setting is wrong.
     #[error(transparent)]
     Config(#[from] crate::config::ConfigError),
-    /// The provider's dialect is not there.
-    #[error(transparent)]
-    NoDialect(#[from] endpoint::NoDialect),
     /// The HTTP client cannot be set up.
     #[error(transparent)]
     Http(#[from] crate::http::SetupError),
@@ -89,6 +88,7 @@ struct Agent {
     connection: Connection,
     sessions: BTreeMap<String, Running>,
     opening: usize,
+    upgraded: Arc<AtomicBool>,
 }
 
 /// Serves one client on stdin and stdout until it is gone.
@@ -96,7 +96,7 @@ struct Agent {
 /// Everything that can be wrong with the set-up is found before the first line is read.
 pub fn serve(env: Environment, version: &str) -> Result<(), StartError> {
     let config = Config::read(&env)?;
-    let settings = endpoint::settings(&config)?;
+    let settings = endpoint::settings(&config);
     let client = ModelClient::new(config.limits.llm_timeout)?;
     let log = slot::open_first(&config.home, config.durability)?;
     let (out, writer) = stdio::start_writer()?;
@@ -104,12 +104,13 @@ pub fn serve(env: Environment, version: &str) -> Result<(), StartError> {
     start_reader(config.limits.max_line_bytes, queue.clone())?;
     watch_signals(queue.clone())?;
     let agent = Agent {
-        endpoint: Endpoint::new(&config, client, settings.provider),
+        endpoint: Endpoint::new(&config, client),
         scrubber: Scrubber::of_environment(&env),
         journal: Journal::new(log.clone(), ids::draw(connection::STREAM_PREFIX.trim_end_matches('_'))),
         connection: Connection::default(),
         sessions: BTreeMap::new(),
         opening: 0,
+        upgraded: Arc::default(),
         env,
         config,
         settings,
@@ -293,6 +294,8 @@ impl Agent {
             cwd: new.cwd,
             settings: self.settings.clone(),
             servers: new.servers,
+            upgraded: self.upgraded.load(Ordering::Relaxed),
+            models: vec![self.settings.model.clone()],
             hook_servers: (0..servers.list.len())
                 .filter(|&server| self.config.hook_servers.allows(servers.list[server].name()))
                 .collect(),
@@ -309,6 +312,7 @@ impl Agent {
             endpoint: self.endpoint.clone(),
             servers,
             scrubber,
+            upgraded: Arc::clone(&self.upgraded),
             tool_timeout: self.config.limits.tool_timeout,
             hook_timeout: self.config.limits.hook_timeout,
         };

@@ -66,24 +66,36 @@ impl Splitter {
 
 /// Reads stdin until it ends; `send` takes what comes and says whether to go on.
 pub fn read_lines(mut input: impl Read, max_bytes: usize, mut send: impl FnMut(Incoming) -> bool) {
+    let end = read_until_end(&mut input, max_bytes, &mut send);
+    if let Some(why) = end {
+        send(Incoming::End(why));
+    }
+}
+
+/// Reads lines until nothing more comes and says why; `None` if nobody takes them any more.
+fn read_until_end(
+    input: &mut impl Read,
+    max_bytes: usize,
+    send: &mut impl FnMut(Incoming) -> bool,
+) -> Option<Option<String>> {
     let mut splitter = Splitter { max_bytes, partial: Vec::new() };
     let mut buffer = vec![0; READ_BYTES];
     loop {
         let count = match input.read(&mut buffer) {
-            Ok(0) if splitter.partial.is_empty() => return drop(send(Incoming::End(None))),
+            Ok(0) if splitter.partial.is_empty() => return Some(None),
             Ok(0) => {
                 let dropped = splitter.partial.len();
                 let why = format!("the stream ended inside of a line, its {dropped} bytes are dropped");
-                return drop(send(Incoming::End(Some(why))));
+                return Some(Some(why));
             }
             Ok(count) => count,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(e) => return drop(send(Incoming::End(Some(format!("stdin cannot be read: {e}"))))),
+            Err(e) => return Some(Some(format!("stdin cannot be read: {e}"))),
         };
         match splitter.feed(&buffer[..count], |line| send(Incoming::Line(line))) {
             Ok(true) => {}
-            Ok(false) => return,
-            Err(why) => return drop(send(Incoming::End(Some(why)))),
+            Ok(false) => return None,
+            Err(why) => return Some(Some(why)),
         }
     }
 }

@@ -28,6 +28,7 @@ pub struct TurnCost {
 /// The turns of one session, folded record by record.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
+    /// The wire format of the last request.
     dialect: Option<Dialect>,
     turns: Vec<TurnCost>,
 }
@@ -41,7 +42,6 @@ impl Ledger {
     /// Takes one record in.
     pub fn fold(&mut self, record: &Record) {
         match &record.head {
-            Head::SessionOpened(opened) => self.dialect = Some(opened.settings.dialect),
             Head::TurnPrompted { turn, .. } => self.turns.push(TurnCost {
                 turn: turn.clone(),
                 stop: None,
@@ -51,15 +51,18 @@ impl Ledger {
                 model: None,
             }),
             head => {
-                if let (Some(dialect), Some(turn)) = (self.dialect, self.turns.last_mut()) {
-                    count(turn, dialect, head, &record.raw);
+                if let Head::RoundAsked { dialect, .. } | Head::SummaryAsked { dialect, .. } = head {
+                    self.dialect = Some(*dialect);
+                }
+                if let Some(turn) = self.turns.last_mut() {
+                    count(turn, self.dialect, head, &record.raw);
                 }
             }
         }
     }
 }
 
-fn count(turn: &mut TurnCost, dialect: Dialect, head: &Head, raw: &[u8]) {
+fn count(turn: &mut TurnCost, dialect: Option<Dialect>, head: &Head, raw: &[u8]) {
     match head {
         Head::RoundAsked { model, .. } => {
             turn.rounds += 1;
@@ -67,7 +70,7 @@ fn count(turn: &mut TurnCost, dialect: Dialect, head: &Head, raw: &[u8]) {
         }
         Head::RoundAnswered { .. } => {
             turn.answered += 1;
-            turn.tally.add(&dialect::decode(dialect, raw).usage);
+            turn.tally.add(&dialect.map(|d| dialect::decode(d, raw).usage).unwrap_or_default());
         }
         Head::TurnEnded { outcome, .. } => {
             turn.stop = Some(match outcome {

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::acp::frame::Id;
 use crate::acp::params::ServerSpec;
 use crate::acp::Profile;
+use crate::dialect::Dialect;
 use crate::evidence::Evidence;
 use crate::mcp::{Catalogue, ServerEvent};
 use crate::settings::Settings;
@@ -89,6 +90,10 @@ pub enum Head {
         asked: u64,
         /// The model asked.
         model: String,
+        /// Where it goes, below the base URL.
+        path: String,
+        /// The wire format.
+        dialect: Dialect,
         /// The request's bytes.
         evidence: Evidence,
         /// Digests of the lines said since the last decision.
@@ -100,6 +105,10 @@ pub enum Head {
         asked: u64,
         /// The model asked.
         model: String,
+        /// Where it goes, below the base URL.
+        path: String,
+        /// The wire format.
+        dialect: Dialect,
         /// The request's bytes; they share nothing with other requests.
         evidence: Evidence,
         /// Digests of the lines said since the last decision.
@@ -162,6 +171,8 @@ pub enum Head {
         failure: Failure,
         /// The headers that matter, if there was an answer.
         headers: Vec<(String, String)>,
+        /// How long the endpoint asks to wait, in milliseconds, if it does.
+        retry_after_ms: Option<u64>,
         /// Milliseconds since the first attempt began.
         elapsed_ms: u64,
         /// The draw for the back-off, 0 to 999.
@@ -233,6 +244,10 @@ pub struct SessionOpened {
     pub servers: Vec<ServerSpec>,
     /// Their tools.
     pub catalogue: Catalogue,
+    /// Whether the endpoint is known to want the Responses wire, from another session of the process.
+    pub upgraded: bool,
+    /// The models that may be chosen, the configured one among them.
+    pub models: Vec<String>,
     /// The servers whose hooks may run, by index.
     pub hook_servers: Vec<usize>,
     /// Where the system prompt came from: `client`, `inline`, `file` or `built-in`.

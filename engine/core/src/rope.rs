@@ -75,6 +75,10 @@ impl HashedRope {
         self.rope.push(chunk);
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.rope.len()
+    }
+
     pub(crate) fn finish(self) -> Body {
         Body { rope: self.rope, sha256: self.hash.finalize().into() }
     }

@@ -3,26 +3,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::dialect::Dialect;
 use crate::effort::Effort;
-
-/// Who serves the model, as far as the loop cares: retry rules and error classes differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Provider {
-    /// Anthropic's own endpoint.
-    Anthropic,
-    /// OpenAI or anything that speaks its wire.
-    Openai,
-}
+use crate::provider::{ApiMode, Provider, Route, Target};
 
 /// A snapshot of the settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// Who serves the model.
     pub provider: Provider,
-    /// The wire format of its endpoint.
-    pub dialect: Dialect,
+    /// Which of the OpenAI wires was chosen.
+    pub api: ApiMode,
     /// The base URL without user information.
     pub base_url: String,
     /// The configured model; a session may override it.
@@ -49,4 +39,17 @@ pub struct Settings {
     pub prompt_caching: bool,
     /// Thinking effort, if one was chosen.
     pub effort: Option<Effort>,
+}
+
+impl Settings {
+    /// Where requests for `model` go.
+    pub fn route(&self, model: &str, upgraded: bool) -> Route {
+        (self.provider.spec().route)(&Target {
+            model,
+            api: self.api,
+            base_url: &self.base_url,
+            upgraded,
+            prompt_caching: self.prompt_caching,
+        })
+    }
 }

@@ -15,7 +15,7 @@ pub enum Durability {
 }
 
 /// The folder of all logs: `WAXLOG_HOME`, else `waxlog` in the state folder of the user. Blank is absent.
-pub(super) fn read_home(env: &Environment) -> Result<PathBuf, ConfigError> {
+pub fn read_home(env: &Environment) -> Result<PathBuf, ConfigError> {
     let folder = |name| env.get_filled(name).map(PathBuf::from);
     folder("WAXLOG_HOME")
         .or_else(|| folder("XDG_STATE_HOME").map(|state| state.join("waxlog")))

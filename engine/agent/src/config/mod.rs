@@ -14,14 +14,14 @@ mod provider;
 
 use std::path::PathBuf;
 
-pub use effort::Effort;
 pub use environment::Environment;
 pub use error::ConfigError;
-pub use home::Durability;
+pub use home::{read_home, Durability};
 pub use hooks::HookServers;
 pub use limits::{Limits, RestartPolicy};
 pub use prompt::{PromptSource, SystemPrompt};
-pub use provider::{ApiMode, Provider, ProviderKind};
+pub use provider::Provider;
+use waxlog_core::effort::Effort;
 
 /// All settings. Printing it shows no key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,10 +49,10 @@ impl Config {
         let system_prompt = SystemPrompt::read(env)?;
         let limits = Limits::read(env)?;
         let hook_servers = HookServers::read(env);
-        let effort = Effort::read(env)?;
+        let effort = effort::read(env)?;
         limits.check()?;
         if let Some(effort) = effort {
-            effort.check(provider.kind)?;
+            effort::check(effort, provider.provider)?;
         }
         Ok(Self {
             provider,

@@ -42,11 +42,20 @@ impl AsyncRead for Chunks {
         _: &mut Context<'_>,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let rest = self.rest();
-        let count = rest.len().min(buffer.len());
-        buffer[..count].copy_from_slice(&rest[..count]);
-        self.taken += count;
-        Poll::Ready(Ok(count))
+        // The buffer is filled from as many chunks as it takes: what one read gives is one write to the
+        // socket, and chunks are small.
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let rest = self.rest();
+            if rest.is_empty() {
+                break;
+            }
+            let count = rest.len().min(buffer.len() - filled);
+            buffer[filled..filled + count].copy_from_slice(&rest[..count]);
+            self.taken += count;
+            filled += count;
+        }
+        Poll::Ready(Ok(filled))
     }
 }
 

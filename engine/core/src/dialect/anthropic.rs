@@ -21,7 +21,7 @@ const MARKED_MESSAGES: usize = 2;
 /// The last messages are rendered anew in each request, since the cache marks move with the end; what lies
 /// before them is hashed once.
 #[derive(Clone, Debug)]
-pub struct AnthropicEncoder {
+pub(super) struct AnthropicEncoder {
     words: Words,
     system: Chunk,
     system_is_empty: bool,
@@ -60,7 +60,7 @@ struct Words {
 }
 
 impl AnthropicEncoder {
-    pub(super) fn new(settings: &Settings, system_prompt: &str) -> AnthropicEncoder {
+    pub(super) fn new(marks: bool, settings: &Settings, system_prompt: &str) -> AnthropicEncoder {
         let chunk = |text: &str| Chunk::from(text.as_bytes());
         let words = Words {
             head: chunk(&format!("{{\"max_tokens\":{},\"messages\":[", settings.max_output_tokens)),
@@ -79,7 +79,7 @@ impl AnthropicEncoder {
             words,
             system: Chunk::from(system),
             system_is_empty: system_prompt.is_empty(),
-            caching: settings.prompt_caching,
+            caching: marks,
             max_output_tokens: settings.max_output_tokens,
             effort: settings.effort,
             messages: Vec::new(),

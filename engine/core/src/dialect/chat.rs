@@ -1,112 +1,164 @@
 //! OpenAI Chat Completions.
 
+use std::collections::BTreeMap;
+
 use serde_json::{json, Map, Value};
 
-use super::{arguments, Answer, AnswerError, AnsweredCall, Decoded, Stop};
+use super::listing::Listing;
+use super::{arguments, Answer, AnswerError, AnsweredCall, Decoded, Dialect, Stop};
 use crate::content::Part;
 use crate::effort::{self, Effort};
 use crate::history::{Assistant, Item, ToolResult};
 use crate::json::push_string;
 use crate::mcp::Tool;
+use crate::provider::Form;
 use crate::rope::{Body, Chunk, HashedRope};
 use crate::settings::Settings;
 use crate::usage::{count, Usage};
 
-/// Grows the `messages` array of Chat requests, a chunk per item.
+/// Grows the `messages` array of Chat requests, for OpenAI's form and for OpenRouter's.
 #[derive(Clone, Debug)]
-pub struct ChatEncoder {
-    head: Chunk,
-    items: Vec<Chunk>,
-    encoded: HashedRope,
+pub(super) struct ChatEncoder {
+    form: Form,
     effort: Option<Effort>,
+    messages: Listing,
+    /// The user messages that are plain text, by item, in the form that carries a cache mark.
+    marked_users: BTreeMap<usize, Chunk>,
 }
 
+/// How many of the last plain user messages carry a cache mark.
+const MARKED_USERS: usize = 2;
+
 impl ChatEncoder {
-    pub(super) fn new(settings: &Settings, system_prompt: &str) -> ChatEncoder {
-        let mut head =
-            format!("{{\"max_completion_tokens\":{},\"messages\":[{{\"content\":", settings.max_output_tokens)
-                .into_bytes();
-        push_string(&mut head, system_prompt);
-        head.extend_from_slice(b",\"role\":\"system\"}");
-        let head = Chunk::from(head);
-        let mut encoded = HashedRope::default();
-        encoded.push(head.clone());
-        ChatEncoder { head, items: Vec::new(), encoded, effort: settings.effort }
+    pub(super) fn new(form: Form, settings: &Settings, system_prompt: &str) -> ChatEncoder {
+        let limit = if form.dialect == Dialect::Openrouter { "max_tokens" } else { "max_completion_tokens" };
+        let mut head = format!("{{\"{limit}\":{},\"messages\":[", settings.max_output_tokens).into_bytes();
+        if form.marks {
+            head.extend_from_slice(&marked(system_prompt, "system"));
+        } else {
+            head.extend_from_slice(&message(system_prompt, "system"));
+        }
+        let messages = Listing::new(head, true);
+        ChatEncoder { form, effort: settings.effort, messages, marked_users: BTreeMap::new() }
     }
 
     pub(super) fn push(&mut self, items: &[Item]) {
         let mut images = Vec::new();
+        let mut has_new_user = false;
         for (index, item) in items.iter().enumerate() {
-            let mut out = Vec::new();
-            match item {
-                Item::User(text) => message(&mut out, text, "user"),
-                Item::Assistant(assistant) => assistant_message(&mut out, assistant),
+            let encoded = match item {
+                Item::User(text) => {
+                    if self.form.marks {
+                        has_new_user = true;
+                        self.marked_users.insert(self.messages.len(), Chunk::from(marked(text, "user")));
+                    }
+                    message(text, "user")
+                }
+                Item::Assistant(assistant) => assistant_message(assistant).to_string().into_bytes(),
                 Item::ToolResult(result) => {
-                    result_message(&mut out, result, &mut images);
+                    let mut out = result_message(result, &mut images);
                     let run_ends = !matches!(items.get(index + 1), Some(Item::ToolResult(_)));
                     if run_ends && !images.is_empty() {
                         let content = Value::Array(std::mem::take(&mut images));
-                        push_value(&mut out, &json!({"content": content, "role": "user"}));
+                        out.push(b',');
+                        out.extend_from_slice(json!({"content": content, "role": "user"}).to_string().as_bytes());
                     }
+                    out
                 }
-            }
-            let chunk = Chunk::from(out);
-            self.encoded.push(chunk.clone());
-            self.items.push(chunk);
+            };
+            self.messages.push(encoded);
         }
+        if has_new_user {
+            self.move_marks();
+        }
+    }
+
+    /// The marks stay with the last user messages; they move when there is a new one, not in each round.
+    fn move_marks(&mut self) {
+        let last = self.marked_users.iter().rev().take(MARKED_USERS);
+        self.messages.vary(last.map(|(index, chunk)| (*index, chunk.clone())).collect());
     }
 
     pub(super) fn drop_front(&mut self, count: usize) {
-        self.items.drain(..count.min(self.items.len()));
-        self.encoded = HashedRope::default();
-        self.encoded.push(self.head.clone());
-        self.items.iter().for_each(|chunk| self.encoded.push(chunk.clone()));
+        self.messages.drop_front(count);
+        let kept = std::mem::take(&mut self.marked_users).into_iter();
+        self.marked_users =
+            kept.filter_map(|(index, chunk)| Some((index.checked_sub(count)?, chunk))).collect();
+        if self.form.marks {
+            self.move_marks();
+        }
     }
 
     pub(super) fn request(&self, model: &str, tools: Option<&Chunk>) -> Body {
-        let mut body = self.encoded.clone();
-        let mut options = b"],\"model\":".to_vec();
-        push_string(&mut options, model);
-        if let Some(effort) = self.effort.map(|e| effort::openai(model, e).as_str()) {
-            options.extend_from_slice(format!(",\"reasoning_effort\":\"{effort}\"").as_bytes());
+        let mut body = self.messages.open();
+        let mut options = b"]".to_vec();
+        if self.form.names_model {
+            options.extend_from_slice(b",\"model\":");
+            push_string(&mut options, model);
+        }
+        match (self.effort, self.form.dialect) {
+            (Some(effort), Dialect::Openrouter) => {
+                options.extend_from_slice(format!(",\"reasoning\":{{\"effort\":\"{}\"}}", effort.as_str()).as_bytes());
+            }
+            (Some(effort), _) => {
+                let effort = effort::openai(model, effort).as_str();
+                options.extend_from_slice(format!(",\"reasoning_effort\":\"{effort}\"").as_bytes());
+            }
+            (None, _) => {}
         }
         options.extend_from_slice(b",\"stream\":false");
-        match tools {
-            Some(tools) => {
-                options.extend_from_slice(b",\"tool_choice\":\"auto\",\"tools\":");
-                body.push(Chunk::from(options));
-                body.push(tools.clone());
-                body.push(Chunk::from(&b"}"[..]));
-            }
-            None => {
-                options.push(b'}');
-                body.push(Chunk::from(options));
-            }
-        }
+        close_with_tools(&mut body, options, tools);
         body.finish()
     }
 }
 
+/// Ends a body with its options and, if there are any, the tools.
+pub(super) fn close_with_tools(body: &mut HashedRope, mut options: Vec<u8>, tools: Option<&Chunk>) {
+    match tools {
+        Some(tools) => {
+            options.extend_from_slice(b",\"tool_choice\":\"auto\",\"tools\":");
+            body.push(Chunk::from(options));
+            body.push(tools.clone());
+            body.push(Chunk::from(&b"}"[..]));
+        }
+        None => {
+            options.push(b'}');
+            body.push(Chunk::from(options));
+        }
+    }
+}
+
+/// The list of offered tools; the last one may carry a cache mark.
+pub(super) fn tools(list: &[&Tool], marks: bool) -> Value {
+    let mut tools: Vec<Value> = list.iter().copied().map(tool).collect();
+    if let (true, Some(last)) = (marks, tools.last_mut()) {
+        last["function"]["cache_control"] = json!({"type": "ephemeral"});
+    }
+    Value::Array(tools)
+}
+
 /// The form in which a tool is offered.
-pub(super) fn tool(tool: &Tool) -> Value {
+fn tool(tool: &Tool) -> Value {
     json!({
         "type": "function",
         "function": {"name": tool.qualified, "description": tool.description, "parameters": tool.schema},
     })
 }
 
-fn message(out: &mut Vec<u8>, text: &str, role: &str) {
-    out.extend_from_slice(b",{\"content\":");
-    push_string(out, text);
+fn message(text: &str, role: &str) -> Vec<u8> {
+    let mut out = b"{\"content\":".to_vec();
+    push_string(&mut out, text);
     out.extend_from_slice(format!(",\"role\":\"{role}\"}}").as_bytes());
+    out
 }
 
-fn push_value(out: &mut Vec<u8>, value: &Value) {
-    out.push(b',');
-    out.extend_from_slice(value.to_string().as_bytes());
+/// A message whose text is a block that ends a cached prefix.
+fn marked(text: &str, role: &str) -> Vec<u8> {
+    let block = json!({"type": "text", "text": text, "cache_control": {"type": "ephemeral"}});
+    json!({"content": [block], "role": role}).to_string().into_bytes()
 }
 
-fn assistant_message(out: &mut Vec<u8>, assistant: &Assistant) {
+fn assistant_message(assistant: &Assistant) -> Value {
     let mut object = json!({"content": assistant.text, "role": "assistant"});
     if !assistant.calls.is_empty() {
         let calls = assistant.calls.iter().map(|call| {
@@ -122,38 +174,50 @@ fn assistant_message(out: &mut Vec<u8>, assistant: &Assistant) {
     if let Some(details) = &assistant.reasoning_details {
         object["reasoning_details"] = details.clone();
     }
-    push_value(out, &object);
+    object
 }
 
 /// Tool messages are text only, so images ride in a user message after the run of results.
-fn result_message(out: &mut Vec<u8>, result: &ToolResult, images: &mut Vec<Value>) {
-    let mut text = String::new();
-    for (index, part) in result.parts.iter().enumerate() {
-        if index > 0 {
-            text.push('\n');
-        }
-        match part {
-            Part::Text(t) => text.push_str(t),
-            Part::Image { data, mime } => {
-                text.push_str(&format!(
-                    "This tool result included an image ({mime}, {} base64 bytes) that is provided in the next user message.",
-                    data.len()
-                ));
-                let url = format!("data:{mime};base64,{data}");
-                images.push(json!({"type": "image_url", "image_url": {"url": url}}));
-            }
+fn result_message(result: &ToolResult, images: &mut Vec<Value>) -> Vec<u8> {
+    for part in &result.parts {
+        if let Part::Image { data, mime } = part {
+            let url = format!("data:{mime};base64,{data}");
+            images.push(json!({"type": "image_url", "image_url": {"url": url}}));
         }
     }
-    out.extend_from_slice(b",{\"content\":");
-    push_string(out, &text);
+    let mut out = b"{\"content\":".to_vec();
+    push_string(&mut out, &result_text(result));
     out.extend_from_slice(b",\"role\":\"tool\",\"tool_call_id\":");
-    push_string(out, &result.id);
+    push_string(&mut out, &result.id);
     out.push(b'}');
+    out
+}
+
+/// The text of a result on wires whose results are text: a line stands for each image.
+pub(super) fn result_text(result: &ToolResult) -> String {
+    let parts = result.parts.iter().map(|part| match part {
+        Part::Text(text) => text.clone(),
+        Part::Image { data, mime } => format!(
+            "This tool result included an image ({mime}, {} base64 bytes) that is provided in the next user message.",
+            data.len()
+        ),
+    });
+    parts.collect::<Vec<_>>().join("\n")
 }
 
 /// Reads a Chat answer.
 pub(super) fn decode(value: &Value) -> Decoded {
     Decoded { usage: usage(value), answer: answer(value) }
+}
+
+/// Reads an OpenRouter answer: as Chat, with the reasoning array that must come back.
+pub(super) fn decode_openrouter(value: &Value) -> Decoded {
+    let mut decoded = decode(value);
+    if let Ok(answer) = &mut decoded.answer {
+        let details = value.pointer("/choices/0/message/reasoning_details");
+        answer.reasoning_details = details.filter(|d| d.is_array()).cloned();
+    }
+    decoded
 }
 
 fn usage(value: &Value) -> Usage {

@@ -6,13 +6,19 @@
 mod anthropic;
 mod arguments;
 mod chat;
+mod listing;
+mod responses;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{json, Map, Value};
 
+use self::anthropic::AnthropicEncoder;
+use self::chat::ChatEncoder;
+use self::responses::ResponsesEncoder;
 use crate::handoff::{SUMMARY_MAX_OUTPUT_TOKENS, SUMMARY_SYSTEM_PROMPT};
 use crate::history::Item;
 use crate::mcp::Tool;
+use crate::provider::Form;
 use crate::rope::{Body, Chunk, HashedRope};
 use crate::settings::Settings;
 use crate::usage::Usage;
@@ -23,6 +29,10 @@ use crate::usage::Usage;
 pub enum Dialect {
     /// OpenAI Chat Completions.
     Chat,
+    /// OpenRouter's form of it.
+    Openrouter,
+    /// OpenAI Responses.
+    Responses,
     /// Anthropic Messages.
     Anthropic,
 }
@@ -116,6 +126,8 @@ pub fn decode(dialect: Dialect, body: &[u8]) -> Decoded {
     match crate::json::from_outside::<Value>(body) {
         Ok(value) => match dialect {
             Dialect::Chat => chat::decode(&value),
+            Dialect::Openrouter => chat::decode_openrouter(&value),
+            Dialect::Responses => responses::decode(&value),
             Dialect::Anthropic => anthropic::decode(&value),
         },
         Err(e) => Decoded { usage: Usage::default(), answer: Err(AnswerError::Json(e.to_string())) },
@@ -124,82 +136,99 @@ pub fn decode(dialect: Dialect, body: &[u8]) -> Decoded {
 
 /// Encodes a history as it grows.
 #[derive(Clone, Debug)]
-pub enum Encoder {
-    /// For [`Dialect::Chat`].
-    Chat(chat::ChatEncoder),
-    /// For [`Dialect::Anthropic`].
-    Anthropic(anthropic::AnthropicEncoder),
+pub struct Encoder {
+    form: Form,
+    inner: Inner,
+}
+
+#[derive(Clone, Debug)]
+enum Inner {
+    Chat(ChatEncoder),
+    Responses(ResponsesEncoder),
+    Anthropic(AnthropicEncoder),
 }
 
 impl Encoder {
     /// An encoder for a session with nothing said so far.
-    pub fn new(dialect: Dialect, settings: &Settings, system_prompt: &str) -> Encoder {
-        match dialect {
-            Dialect::Chat => Encoder::Chat(chat::ChatEncoder::new(settings, system_prompt)),
-            Dialect::Anthropic => {
-                Encoder::Anthropic(anthropic::AnthropicEncoder::new(settings, system_prompt))
+    pub fn new(form: Form, settings: &Settings, system_prompt: &str) -> Encoder {
+        let inner = match form.dialect {
+            Dialect::Chat | Dialect::Openrouter => {
+                Inner::Chat(ChatEncoder::new(form, settings, system_prompt))
             }
-        }
+            Dialect::Responses => Inner::Responses(ResponsesEncoder::new(settings, system_prompt)),
+            Dialect::Anthropic => Inner::Anthropic(AnthropicEncoder::new(form.marks, settings, system_prompt)),
+        };
+        Encoder { form, inner }
+    }
+
+    /// The form of its requests.
+    pub fn form(&self) -> Form {
+        self.form
     }
 
     /// Encodes items that were appended to the history together. Results of one round come in one call.
     pub fn push(&mut self, items: &[Item]) {
-        match self {
-            Encoder::Chat(e) => e.push(items),
-            Encoder::Anthropic(e) => e.push(items),
+        match &mut self.inner {
+            Inner::Chat(e) => e.push(items),
+            Inner::Responses(e) => e.push(items),
+            Inner::Anthropic(e) => e.push(items),
         }
     }
 
     /// Forgets the `count` oldest items; the next one is a user item.
     pub fn drop_front(&mut self, count: usize) {
-        match self {
-            Encoder::Chat(e) => e.drop_front(count),
-            Encoder::Anthropic(e) => e.drop_front(count),
+        match &mut self.inner {
+            Inner::Chat(e) => e.drop_front(count),
+            Inner::Responses(e) => e.drop_front(count),
+            Inner::Anthropic(e) => e.drop_front(count),
         }
     }
 
     /// Encodes the offered tools, in order.
-    pub fn encode_tools<'a>(&self, tools: impl Iterator<Item = &'a Tool>) -> Option<Chunk> {
-        let list: Vec<Value> = tools
-            .map(|tool| match self {
-                Encoder::Chat(_) => chat::tool(tool),
-                Encoder::Anthropic(_) => anthropic::tool(tool),
-            })
-            .collect();
-        (!list.is_empty()).then(|| Chunk::from(Value::Array(list).to_string().into_bytes()))
+    pub fn encode_tools(&self, tools: &[&Tool]) -> Option<Chunk> {
+        let list = match &self.inner {
+            Inner::Chat(_) => chat::tools(tools, self.form.marks),
+            Inner::Responses(_) => tools.iter().copied().map(responses::tool).collect(),
+            Inner::Anthropic(_) => tools.iter().copied().map(anthropic::tool).collect(),
+        };
+        (!tools.is_empty()).then(|| Chunk::from(list.to_string().into_bytes()))
     }
 
     /// The body of the next request.
     pub fn request(&self, model: &str, tools: Option<&Chunk>) -> Body {
-        match self {
-            Encoder::Chat(e) => e.request(model, tools),
-            Encoder::Anthropic(e) => e.request(model, tools),
+        match &self.inner {
+            Inner::Chat(e) => e.request(model, tools),
+            Inner::Responses(e) => e.request(model, tools),
+            Inner::Anthropic(e) => e.request(model, tools),
         }
     }
 }
 
 /// The request that asks `model` to sum a session up: no tools, no effort, no cache marks.
-pub fn summary_request(dialect: Dialect, model: &str, prompt: &str) -> Body {
+pub fn summary_request(form: Form, model: &str, prompt: &str) -> Body {
     let (system, tokens) = (SUMMARY_SYSTEM_PROMPT, SUMMARY_MAX_OUTPUT_TOKENS);
-    let body = match dialect {
-        Dialect::Chat => serde_json::json!({
-            "max_completion_tokens": tokens, "model": model, "stream": false,
-            "messages": [{"content": system, "role": "system"}, {"content": prompt, "role": "user"}],
-        }),
-        Dialect::Anthropic => serde_json::json!({
-            "max_tokens": tokens, "model": model, "system": system,
-            "messages": [{"content": [{"text": prompt, "type": "text"}], "role": "user"}],
-        }),
+    let messages =
+        || json!([{"content": system, "role": "system"}, {"content": prompt, "role": "user"}]);
+    let mut body = match form.dialect {
+        Dialect::Chat => {
+            json!({"max_completion_tokens": tokens, "messages": messages(), "stream": false})
+        }
+        Dialect::Openrouter => json!({"max_tokens": tokens, "messages": messages(), "stream": false}),
+        Dialect::Responses => {
+            json!({"input": prompt, "instructions": system, "max_output_tokens": tokens})
+        }
+        Dialect::Anthropic => {
+            let content = json!([{"text": prompt, "type": "text"}]);
+            json!({
+                "max_tokens": tokens, "system": system,
+                "messages": [{"content": content, "role": "user"}],
+            })
+        }
     };
+    if form.names_model {
+        body["model"] = json!(model);
+    }
     let mut rope = HashedRope::default();
     rope.push(Chunk::from(body.to_string().into_bytes()));
     rope.finish()
-}
-
-/// The path below the base URL that takes the dialect's requests.
-pub fn path(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Chat => "/chat/completions",
-        Dialect::Anthropic => "/v1/messages",
-    }
 }

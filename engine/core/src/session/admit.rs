@@ -46,6 +46,8 @@ pub enum Input {
         headers: Vec<(String, String)>,
         /// The first bytes of the body.
         body: Vec<u8>,
+        /// How long the endpoint asks to wait, in milliseconds, if it does.
+        retry_after_ms: Option<u64>,
         /// Milliseconds since the first attempt began.
         elapsed_ms: u64,
         /// The draw for the back-off.
@@ -116,8 +118,9 @@ impl Session {
                 let head = Head::RoundAnswered { asked, status, headers, elapsed_ms, jitter_permille };
                 self.is_asking(asked).then_some(Record { head, raw: body })
             }
-            Input::AttemptFailed { asked, failure, headers, body, elapsed_ms, jitter_permille } => {
-                let head = Head::AttemptFailed { asked, failure, headers, elapsed_ms, jitter_permille };
+            Input::AttemptFailed { asked, failure, headers, body, retry_after_ms, elapsed_ms, jitter_permille } => {
+                let head =
+                    Head::AttemptFailed { asked, failure, headers, retry_after_ms, elapsed_ms, jitter_permille };
                 self.is_asking(asked).then_some(Record { head, raw: body })
             }
             Input::CallFinished { asked, index, outcome, line, elapsed_ms } => {

@@ -70,18 +70,20 @@ impl Session {
     }
 
     fn ask_summary(&self, turn: &Turn) -> Record {
-        let body = self.summary_request(&turn.model);
+        let body = self.summary_request(turn);
         let (evidence, raw) = evidence::describe(&Rope::default(), &body);
         let head = Head::SummaryAsked {
             asked: self.asked + 1,
             model: turn.model.clone(),
+            path: turn.route.path.clone(),
+            dialect: turn.route.form.dialect,
             evidence,
             said: self.said.since_decision(),
         };
         Record { head, raw }
     }
 
-    pub(super) fn summary_request(&self, model: &str) -> Body {
+    pub(super) fn summary_request(&self, turn: &Turn) -> Body {
         let tools: Vec<&str> = self
             .opened
             .catalogue
@@ -97,7 +99,7 @@ impl Session {
             history: &self.history,
             max_context_tokens: self.opened.settings.max_context_tokens,
         });
-        dialect::summary_request(self.opened.settings.dialect, model, &prompt)
+        dialect::summary_request(turn.route.form, &turn.model, &prompt)
     }
 
     /// Between a summary and the history that it replaces.
@@ -176,6 +178,8 @@ impl Session {
             round: turn.round.saturating_add(1),
             asked: self.asked + 1,
             model: turn.model.clone(),
+            path: turn.route.path.clone(),
+            dialect: turn.route.form.dialect,
             evidence,
             said: self.said.since_decision(),
         };

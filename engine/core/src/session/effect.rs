@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use crate::acp::lines::Line;
-use crate::dialect::Dialect;
 use crate::record::Hook;
 use crate::rope::Rope;
 
@@ -22,8 +21,8 @@ pub enum Effect {
         keepalive: bool,
         /// How long to wait before, in milliseconds.
         after_ms: u64,
-        /// The wire format, which fixes path and headers.
-        dialect: Dialect,
+        /// Where it goes, below the base URL.
+        path: String,
         /// The exact bytes.
         body: Rope,
     },
@@ -67,6 +66,8 @@ pub enum Effect {
         /// Why.
         reason: String,
     },
+    /// The endpoint wants the Responses wire: sessions opened from now on start with it.
+    Upgraded,
     /// Something for the operator's log.
     Inform(String),
     /// Something that the operator should look into.

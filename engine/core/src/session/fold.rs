@@ -1,11 +1,12 @@
 //! Taking a record in: total, deterministic, and the only way in which a session changes.
 
 use crate::acp::{blocks, lines};
-use crate::dialect::{self, Answer, AnswerError, Encoder, Stop};
+use crate::dialect::{self, Answer, AnswerError, Dialect, Encoder, Stop};
 use crate::history::{Assistant, History, Item};
 use crate::mcp::ServerEvent;
+use crate::provider::ApiMode;
 use crate::record::{CallOutcome, Head, Outcome, Record, SessionOpened, StopReason};
-use crate::retry::{Attempts, Failed, Verdict};
+use crate::retry::{Attempts, Failed, Timing, Verdict};
 use crate::rope::Rope;
 use crate::said::Said;
 use crate::usage::{Tally, Usage};
@@ -22,7 +23,8 @@ impl Session {
         let Head::SessionOpened(opened) = &record.head else { return None };
         let opened = (**opened).clone();
         let system_prompt = String::from_utf8_lossy(&record.raw).into_owned();
-        let encoder = Encoder::new(opened.settings.dialect, &opened.settings, &system_prompt);
+        let route = opened.settings.route(&opened.settings.model, opened.upgraded);
+        let encoder = Encoder::new(route.form, &opened.settings, &system_prompt);
         let servers = (0..opened.catalogue.servers.len()).map(|server| ServerState {
             tools: opened.catalogue.of_server(server).map(|t| t.bare.clone()).collect(),
             hook_timeouts: 0,
@@ -32,6 +34,7 @@ impl Session {
         let answer = lines::result(&opened.id, &opened_answer(&opened));
         let mut session = Session {
             servers: servers.collect(),
+            upgraded: opened.upgraded,
             opened,
             system_prompt,
             history: History::default(),
@@ -97,9 +100,14 @@ impl Session {
             Head::RoundAnswered { elapsed_ms, jitter_permille, .. } => {
                 self.answered(&record.raw, *elapsed_ms, *jitter_permille);
             }
-            Head::AttemptFailed { failure, elapsed_ms, jitter_permille, .. } => {
+            Head::AttemptFailed { failure, retry_after_ms, elapsed_ms, jitter_permille, .. } => {
                 let body = String::from_utf8_lossy(&record.raw).into_owned();
-                self.judge(&body, *elapsed_ms, *jitter_permille, |failed, before| failed.judge(failure, before));
+                let timing = Timing {
+                    retry_after_ms: *retry_after_ms,
+                    elapsed_ms: *elapsed_ms,
+                    jitter_permille: *jitter_permille,
+                };
+                self.judge(&body, timing, |failed, before| failed.judge(failure, before));
             }
             Head::CallsStarted { calls, .. } => {
                 self.said.settle();
@@ -128,10 +136,14 @@ impl Session {
                 Phase::Boundary(Compaction::Due)
             }
         };
+        let model = self.model();
+        let route = self.opened.settings.route(&model, self.upgraded);
+        self.encode_for(&route);
         self.turn = Some(Turn {
             id: id.clone(),
             run: run.to_owned(),
-            model: self.model(),
+            model,
+            route,
             round: 0,
             cancelled: false,
             steers: std::collections::VecDeque::new(),
@@ -203,46 +215,66 @@ impl Session {
 
     /// Puts the current request into the outbox.
     pub(super) fn send(&mut self, first: bool, after_ms: u64) {
-        let Some(Phase::Asking { purpose, body, .. }) = self.turn.as_ref().map(|t| &t.phase) else { return };
+        let Some(turn) = &self.turn else { return };
+        let Phase::Asking { purpose, body, .. } = &turn.phase else { return };
         self.outbox.push(Effect::Ask {
             asked: self.asked,
             first,
             keepalive: *purpose == Purpose::Round,
             after_ms,
-            dialect: self.opened.settings.dialect,
+            path: turn.route.path.clone(),
             body: body.clone(),
         });
     }
 
-    /// A failed attempt: the same bytes again, or the end of the turn.
-    fn judge(
-        &mut self,
-        body: &str,
-        elapsed_ms: u64,
-        jitter_permille: u16,
-        verdict: impl Fn(&Failed<'_>, Attempts) -> Verdict,
-    ) {
-        let provider = self.opened.settings.provider;
+    /// A failed attempt: the same bytes again, another wire, or the end of the turn.
+    fn judge(&mut self, body: &str, timing: Timing, verdict: impl Fn(&Failed<'_>, Attempts) -> Verdict) {
+        let retry = self.opened.settings.provider.spec().retry;
+        let may_upgrade = self.may_upgrade();
         let Some(turn) = self.turn.as_mut() else { return };
         let Phase::Asking { purpose, attempts, .. } = &mut turn.phase else { return };
-        let failed = Failed { provider, model: &turn.model, body, elapsed_ms, jitter_permille };
+        let failed = Failed { retry, model: &turn.model, body, timing };
         match verdict(&failed, *attempts) {
             Verdict::Again { after_ms, attempts: next } => {
                 *attempts = next;
                 self.send(false, after_ms);
             }
+            Verdict::Fail(outcome) if may_upgrade && wants_responses(&outcome) => self.upgrade(),
             Verdict::Fail(outcome) if *purpose == Purpose::Summary => self.handoff_skipped(&outcome),
             Verdict::Fail(outcome) => turn.phase = Phase::Ending(outcome),
         }
     }
 
+    fn may_upgrade(&self) -> bool {
+        let chat = self.turn.as_ref().is_some_and(|t| t.route.form.dialect == Dialect::Chat);
+        let settings = &self.opened.settings;
+        chat && settings.provider.spec().has_api_modes && settings.api == ApiMode::Auto && !self.upgraded
+    }
+
+    /// The endpoint wants the other OpenAI wire: for good, and for this very request first.
+    fn upgrade(&mut self) {
+        self.upgraded = true;
+        self.outbox.push(Effect::Upgraded);
+        self.outbox.push(Effect::Warn("the endpoint wants the Responses API; using it from now on".into()));
+        let Some(turn) = self.turn.as_mut() else { return };
+        turn.route = self.opened.settings.route(&turn.model, true);
+        let route = turn.route.clone();
+        turn.phase = match turn.phase {
+            // The round is asked again, so it must not count twice, nor may the history change in between.
+            Phase::Asking { purpose: Purpose::Round, .. } => {
+                turn.round = turn.round.saturating_sub(1);
+                Phase::Boundary(Compaction::Performed)
+            }
+            _ => Phase::Boundary(Compaction::Due),
+        };
+        self.encode_for(&route);
+    }
+
     /// An answer: accounting first, with the history as it was sent; then lines; then what it asks for.
     fn answered(&mut self, body: &[u8], elapsed_ms: u64, jitter_permille: u16) {
-        let purpose = match self.turn.as_ref().map(|t| &t.phase) {
-            Some(Phase::Asking { purpose, .. }) => *purpose,
-            _ => return,
-        };
-        let decoded = dialect::decode(self.opened.settings.dialect, body);
+        let Some(turn) = &self.turn else { return };
+        let Phase::Asking { purpose, .. } = turn.phase else { return };
+        let decoded = dialect::decode(turn.route.form.dialect, body);
         self.account(&decoded.usage, purpose);
         match decoded.answer {
             Ok(answer) if purpose == Purpose::Summary => self.took_summary(answer.text),
@@ -253,7 +285,8 @@ impl Session {
                     AnswerError::Provider { code, .. } => code.as_str(),
                     AnswerError::Json(_) | AnswerError::Shape(_) => "",
                 };
-                self.judge("", elapsed_ms, jitter_permille, |f, before| f.judge_wrapped(code, &text, before));
+                let timing = Timing { retry_after_ms: None, elapsed_ms, jitter_permille };
+                self.judge("", timing, |failed, before| failed.judge_wrapped(code, &text, before));
             }
         }
     }
@@ -370,11 +403,19 @@ impl Session {
     }
 }
 
+/// Whether an endpoint's refusal says that it takes only Responses requests for this model.
+fn wants_responses(outcome: &Outcome) -> bool {
+    let Outcome::Failed { code: crate::acp::code::FAILED, message } = outcome else { return false };
+    let message = message.to_lowercase();
+    ["/v1/responses", "responses api instead", "use the responses api"].iter().any(|words| message.contains(words))
+}
+
 fn opened_answer(opened: &SessionOpened) -> serde_json::Value {
-    let model = &opened.settings.model;
+    let available = opened.models.iter().map(|m| serde_json::json!({"modelId": m, "name": m}));
+    let available: Vec<_> = available.collect();
     serde_json::json!({
         "sessionId": opened.session,
-        "models": {"currentModelId": model, "availableModels": [{"modelId": model, "name": model}]},
+        "models": {"currentModelId": opened.settings.model, "availableModels": available},
     })
 }
 

@@ -23,7 +23,7 @@ impl Session {
     pub(super) fn summary_asked(&mut self) {
         self.said.settle();
         let Some(turn) = self.turn.as_ref() else { return };
-        let body = self.summary_request(&turn.model).rope;
+        let body = self.summary_request(turn).rope;
         self.asked += 1;
         self.set_phase(Phase::Asking { purpose: Purpose::Summary, attempts: Attempts::default(), body });
         self.send(true, 0);

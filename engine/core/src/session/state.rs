@@ -8,6 +8,7 @@ use crate::acp::lines::Line;
 use crate::dialect::Encoder;
 use crate::history::{History, Item, ToolResult};
 use crate::mcp::{ResultLimits, Tool, RESULT_TOTAL_MAX_BYTES};
+use crate::provider::Route;
 use crate::record::{Outcome, SessionOpened, StopReason};
 use crate::retry::Attempts;
 use crate::rope::{Chunk, Rope};
@@ -28,6 +29,7 @@ pub struct Session {
     pub(super) objections: u64,
     pub(super) tally: Tally,
     pub(super) model_override: Option<String>,
+    pub(super) upgraded: bool,
     pub(super) servers: Vec<ServerState>,
     pub(super) tools: Option<Chunk>,
     pub(super) turns: u64,
@@ -66,6 +68,7 @@ pub(super) struct Turn {
     pub(super) id: Id,
     pub(super) run: String,
     pub(super) model: String,
+    pub(super) route: Route,
     pub(super) round: u32,
     pub(super) cancelled: bool,
     pub(super) steers: VecDeque<Vec<Block>>,
@@ -246,7 +249,16 @@ impl Session {
 
     pub(super) fn encode_tools(&mut self) {
         let offered = self.opened.catalogue.tools.iter().filter(|tool| self.is_offered(tool));
-        self.tools = self.encoder.encode_tools(offered);
+        self.tools = self.encoder.encode_tools(&offered.collect::<Vec<_>>());
+    }
+
+    /// Makes sure that the history is encoded in the form that `route` wants.
+    pub(super) fn encode_for(&mut self, route: &Route) {
+        if self.encoder.form() != route.form {
+            self.encoder = Encoder::new(route.form, &self.opened.settings, &self.system_prompt);
+            self.encoder.push(self.history.items());
+            self.encode_tools();
+        }
     }
 
     pub(super) fn say(&mut self, line: Line) {

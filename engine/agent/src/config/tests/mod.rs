@@ -246,7 +246,7 @@ fn effort_is_a_word_in_any_case_or_unset() {
     assert_eq!(effort(" HIGH "), Ok(Some(Effort::High)));
     assert_eq!(effort("  "), Ok(None));
     for word in Effort::ALL {
-        assert_eq!(effort(word.word()), Ok(Some(word)));
+        assert_eq!(effort(word.as_str()), Ok(Some(word)));
     }
     let text = text(with("BUZZ_AGENT_THINKING_EFFORT", "Extreme"));
     assert!(

@@ -1,5 +1,7 @@
 //! Who is asked, with which key, model and address.
 
+use waxlog_core::provider::ApiMode;
+
 use super::*;
 
 #[test]
@@ -24,16 +26,16 @@ fn an_unknown_provider_is_named_as_typed() {
 
 #[test]
 fn providers_are_known_padded_in_any_case_and_by_alias() {
-    for (word, kind) in [
-        (" Anthropic ", ProviderKind::Anthropic),
-        (" OpenAI ", ProviderKind::OpenAi),
-        ("openai-compat", ProviderKind::OpenAi),
-        ("OPENROUTER", ProviderKind::OpenRouter),
-        ("databricks", ProviderKind::Databricks),
-        ("databricks_v2", ProviderKind::DatabricksV2),
-        ("databricks-v2", ProviderKind::DatabricksV2),
+    for (word, name) in [
+        (" Anthropic ", "anthropic"),
+        (" OpenAI ", "openai"),
+        ("openai-compat", "openai"),
+        ("OPENROUTER", "openrouter"),
+        ("databricks", "databricks"),
+        ("databricks_v2", "databricks_v2"),
+        ("databricks-v2", "databricks_v2"),
     ] {
-        assert_eq!(read(word, &[]).map(|c| c.provider.kind), Ok(kind), "{word}");
+        assert_eq!(read(word, &[]).map(|c| c.provider.provider.spec().name), Ok(name), "{word}");
     }
 }
 
@@ -130,22 +132,4 @@ fn the_api_form_is_read_for_openai_only() {
         "{text}"
     );
     assert!(read("anthropic", &[("OPENAI_COMPAT_API", Some("Soap"))]).is_ok());
-}
-
-#[test]
-fn auto_means_responses_towards_openai_itself_only() {
-    for (url, responses) in [
-        ("https://api.openai.com/v1", true),
-        ("https://eu.api.openai.com:443/v1", true),
-        ("http://localhost:8080/v1", false),
-        ("https://openrouter.ai/api/v1", false),
-        ("https://api.openai.com.evil.example/v1", false),
-        ("not-a-url", false),
-    ] {
-        let config = with("OPENAI_COMPAT_BASE_URL", url).expect("legal");
-        assert_eq!(config.provider.starts_with_responses(), responses, "{url}");
-    }
-    let forced = |word| with("OPENAI_COMPAT_API", word).map(|c| c.provider.starts_with_responses());
-    assert_eq!(forced("chat"), Ok(false));
-    assert_eq!(forced("responses"), Ok(true));
 }
