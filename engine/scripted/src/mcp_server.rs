@@ -97,14 +97,8 @@ pub fn main() -> ExitCode {
 pub fn run(script: &Path, log: &Path) -> io::Result<()> {
     let script: Script = serde_json::from_slice(&std::fs::read(script)?)?;
     let log = OpenOptions::new().create(true).append(true).open(log)?;
-    let server = Arc::new(Server {
-        script,
-        log: Mutex::new(log),
-        counts: Mutex::default(),
-    });
-    let names: Vec<_> = std::env::vars_os()
-        .map(|(name, _)| name.to_string_lossy().into_owned())
-        .collect();
+    let server = Arc::new(Server { script, log: Mutex::new(log), counts: Mutex::default() });
+    let names: Vec<_> = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
     server.note(&json!({ "start": std::process::id(), "env": names }))?;
     eprint!("{}", server.script.stderr);
     for line in &server.script.noise {
@@ -152,11 +146,7 @@ impl Server {
                 Ok(())
             }
             "ping" => answer(id, "result", json!({})),
-            _ => answer(
-                id,
-                "error",
-                json!({ "code": -32601, "message": "no such method" }),
-            ),
+            _ => answer(id, "error", json!({ "code": -32601, "message": "no such method" })),
         }
     }
 
@@ -190,11 +180,7 @@ impl Server {
     fn call(&self, id: &Value, params: &Value) -> io::Result<()> {
         let name = params["name"].as_str().unwrap_or_default();
         let Some(tool) = self.script.tools.iter().find(|tool| tool.name == name) else {
-            return answer(
-                id,
-                "error",
-                json!({ "code": -32602, "message": "unknown tool" }),
-            );
+            return answer(id, "error", json!({ "code": -32602, "message": "unknown tool" }));
         };
         let how = self.next_call(tool);
         if how.child {
