@@ -4,13 +4,15 @@
 //! value, retried or not by whoever sent it; nothing is retried in here, and no text holds a header's value.
 //! Only curl's own trace of the wire would: a logger must not let targets below `isahc` through.
 //!
-//! With a body beyond 1 MiB curl announces itself by `Expect: 100-continue` and waits a second for servers
-//! that do not understand. It stays so: the only way to prevent it is an empty `expect` header, which common
-//! servers (Node's, for one) refuse with 417.
+//! With a body beyond 1 MiB curl asks for leave first (`Expect: 100-continue`) and waits a second for servers
+//! that do not know the question. An empty `expect` header keeps it from asking, but some servers (Node's,
+//! for one) refuse that header with 417: then the body is sent again with the question, and the client asks
+//! from there on.
 
 mod chunks;
 mod curl;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +37,12 @@ pub const ERROR_BODY_MAX_BYTES: usize = 4096;
 
 /// The response headers that are kept.
 pub const KEPT_HEADERS: [&str; 4] = ["content-type", "request-id", "retry-after", "x-request-id"];
+
+/// Larger bodies are what curl asks leave for, in bytes.
+const ASKED_FOR_ABOVE_BYTES: usize = 1024 * 1024;
+
+/// The status of a server that cannot do what an `expect` header says.
+const EXPECTATION_FAILED: u16 = 417;
 
 /// How much is asked of the body at a time, in bytes.
 const READ_BYTES: usize = 64 * 1024;
@@ -99,6 +107,8 @@ impl Failure {
 pub struct ModelClient {
     client: surf::Client,
     silence_max: Duration,
+    /// Set once a server has refused a large body that came without the question.
+    asks_leave: Arc<AtomicBool>,
 }
 
 /// The HTTP client could not be set up.
@@ -114,6 +124,7 @@ impl ModelClient {
         Ok(Self {
             client: surf::Client::with_http_client(curl),
             silence_max,
+            asks_leave: Arc::default(),
         })
     }
 
@@ -137,7 +148,28 @@ impl ModelClient {
         headers: &[(&str, Secret<String>)],
         body: Vec<Arc<[u8]>>,
     ) -> Result<Answer, Failure> {
-        let request = build(url, headers, body)?;
+        let bytes: usize = body.iter().map(|chunk| chunk.len()).sum();
+        let unasked = bytes > ASKED_FOR_ABOVE_BYTES && !self.asks_leave.load(Ordering::Relaxed);
+        let answer = self.exchange_once(url, headers, body.clone(), unasked).await?;
+        if unasked && answer.status == EXPECTATION_FAILED {
+            self.asks_leave.store(true, Ordering::Relaxed);
+            return self.exchange_once(url, headers, body, false).await;
+        }
+        Ok(answer)
+    }
+
+    /// Sends once; `unasked` sends a large body without asking for leave.
+    async fn exchange_once(
+        &self,
+        url: &str,
+        headers: &[(&str, Secret<String>)],
+        body: Vec<Arc<[u8]>>,
+        unasked: bool,
+    ) -> Result<Answer, Failure> {
+        let mut request = build(url, headers, body)?;
+        if unasked {
+            request.insert_header("expect", "");
+        }
         let response = timeout(self.silence_max, self.client.send(request))
             .await
             .map_err(|_| Failure::new(FailureKind::Timeout, self.silence(url)))?

@@ -173,6 +173,29 @@ fn a_large_body_arrives_whole_from_many_chunks() {
 }
 
 #[test]
+fn a_large_body_goes_out_without_asking_for_leave() {
+    let server = serve(vec![Scripted::json("1")]);
+    let large = vec![b'x'; ASKED_FOR_ABOVE_BYTES + 1];
+    assert_eq!(answered(post(&client(PATIENCE), &server.url(), &[&large])).status, 200);
+    let request = server.wait_for(0, PATIENCE).expect("one request");
+    assert_eq!(request.header("expect").unwrap_or(""), "");
+    assert_eq!(request.body.len(), large.len());
+}
+
+#[test]
+fn a_server_that_refuses_that_is_asked_from_then_on() {
+    let server = serve(vec![Scripted::status(417, ""), Scripted::json("1"), Scripted::json("2")]);
+    let client = client(PATIENCE);
+    let large = vec![b'x'; ASKED_FOR_ABOVE_BYTES + 1];
+    for _ in 0..2 {
+        assert_eq!(answered(post(&client, &server.url(), &[&large])).status, 200);
+    }
+    let requests = server.requests();
+    let asked: Vec<_> = requests.iter().map(|r| r.header("expect").unwrap_or("nothing")).collect();
+    assert_eq!(asked[1..], ["100-continue"; 2]);
+}
+
+#[test]
 fn an_error_body_is_cut_and_may_break_off() {
     let long = answered(outcome(Scripted::status(400, "e".repeat(100_000))));
     assert_eq!(long.body.len(), ERROR_BODY_MAX_BYTES);

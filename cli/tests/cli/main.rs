@@ -1,0 +1,15 @@
+//! The binary from the outside: real agents, real kills, real files.
+
+mod agent;
+mod answers;
+mod bad_input;
+mod cut;
+mod demo;
+mod fixtures;
+mod kill;
+mod record;
+mod releases;
+mod shapes;
+mod stage;
+mod tamper;
+mod wire;
