@@ -14,6 +14,15 @@ pub(super) fn summary(record: &Record) -> String {
                 format!("{} of {}", counted(tools as u64, "tool"), counted(servers as u64, "server"));
             format!("model {}, {offered}, in {}", opened.settings.model, opened.cwd)
         }
+        Head::SessionResumed { opened, .. } => {
+            let servers = counted(opened.servers.len() as u64, "server");
+            format!("goes on with model {} and {servers}", opened.settings.model)
+        }
+        Head::OptionSelected { option, value, .. } => {
+            format!("{} is {value} from the next prompt on", option.as_str())
+        }
+        Head::CloseRequested { .. } => "the client wants the session closed".to_owned(),
+        Head::SessionClosed { .. } => "closed; it may come back".to_owned(),
         Head::TurnPrompted { turn, .. } => format!("{turn} begins"),
         Head::LineRefused { message, .. } => brief(message),
         Head::SteerAccepted { message, .. } => format!("{message} waits for the next round"),
@@ -52,6 +61,10 @@ fn of_calls_and_ends(head: &Head) -> String {
         Head::CallFinished { asked, index, outcome, elapsed_ms } => {
             format!("round {asked}, call {index}: {} after {elapsed_ms} ms", call(outcome))
         }
+        Head::SkillLoaded { asked, index, is_error } => {
+            let how = if *is_error { "could not be loaded" } else { "loaded" };
+            format!("round {asked}, call {index}: skill {how}")
+        }
         Head::DrainExpired { asked } => format!("round {asked}: stopped calls had their time"),
         Head::HooksAsked { asked, hook, servers } => {
             let servers = counted(servers.len() as u64, "server");
@@ -86,6 +99,7 @@ fn failure(failure: &Failure) -> String {
         Failure::Unsendable { text } => format!("cannot be sent: {}", brief(text)),
         Failure::BodyRead { text } => format!("the answer broke off: {}", brief(text)),
         Failure::TooLarge { text } => format!("the answer is too large: {}", brief(text)),
+        Failure::Auth { text } => format!("no token: {}", brief(text)),
     }
 }
 

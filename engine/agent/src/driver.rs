@@ -13,13 +13,13 @@ use futures_lite::future::or;
 use waxlog_core::acp::frame::{Frame, Id};
 use waxlog_core::acp::lines::{self, Line};
 use waxlog_core::acp::code;
-use waxlog_core::record::{CallOutcome, Head, Hook, Record};
+use waxlog_core::record::{CallOutcome, Hook};
 use waxlog_core::rope::Rope;
 use waxlog_core::session::{Draws, Effect, Input, Session};
 use waxlog_store::LogError;
 
 use crate::endpoint::{self, Endpoint};
-use crate::{hooks, ids};
+use crate::{hooks, ids, skills};
 use crate::journal::Journal;
 use crate::mcp::{cancel_pair, CallReport, CallRequest, CancelSignal, CancelSource, Servers};
 use crate::mcp;
@@ -182,6 +182,7 @@ impl Driver {
                 let request = (bare, arguments);
                 self.call(asked, index, server, tool, request);
             }
+            Effect::LoadSkill { asked, index, name } => self.load_skill(asked, index, name),
             Effect::StopCalls { asked } => self.stop_calls(asked),
             Effect::AbortCalls => self.calls = None,
             Effect::RunHooks { asked, hook, servers } => self.run_hooks(asked, hook, servers),
@@ -189,6 +190,7 @@ impl Driver {
             Effect::Upgraded => self.means.upgraded.store(true, Ordering::Relaxed),
             Effect::Inform(text) => log::info!("session {}: {text}", self.session.id()),
             Effect::Warn(text) => log::warn!("session {}: {text}", self.session.id()),
+            Effect::Close => self.closing = true,
             Effect::Settle => {
                 self.asking = None;
                 self.calls = None;
@@ -206,7 +208,7 @@ impl Driver {
         let (endpoint, scrubber) = (self.means.endpoint.clone(), self.means.scrubber.clone());
         self.spawn(signal, async move {
             task::sleep(Duration::from_millis(after_ms)).await;
-            let outcome = endpoint.post(&path, &body).await;
+            let outcome = endpoint.post(asked, &path, &body).await;
             endpoint::input(asked, outcome, millis(started), &scrubber)
         });
     }
@@ -250,6 +252,23 @@ impl Driver {
             }
             let (outcome, line) = recorded(outcome, &tool, &scrubber);
             Input::CallFinished { asked, index, outcome, line, elapsed_ms: millis(started) }
+        });
+    }
+
+    /// Reads a skill on a thread that may wait for a disk.
+    fn load_skill(&self, asked: u64, index: usize, name: Option<String>) {
+        let skills = self.session.opened().skills.clone();
+        let (inputs, scrubber) = (self.inputs.clone(), self.means.scrubber.clone());
+        task::spawn(async move {
+            let loaded = task::spawn_blocking(move || skills::load(&skills, name.as_deref())).await;
+            let (text, is_error) = match loaded {
+                Ok(text) => (text, false),
+                Err(text) => (text, true),
+            };
+            let text = scrubber.scrub_text(text);
+            let input = Input::SkillLoaded { asked, index, text, is_error };
+            // The driver is gone only when the session is over.
+            drop(inputs.send(Message::Input(input)).await);
         });
     }
 
@@ -335,7 +354,8 @@ fn recorded(outcome: mcp::CallOutcome, tool: &str, scrubber: &Scrubber) -> (Call
     match outcome {
         mcp::CallOutcome::Returned { raw_line } => (CallOutcome::Returned, scrubber.scrub(raw_line)),
         mcp::CallOutcome::TransportFailed { reason } => {
-            bare(CallOutcome::TransportFailed { text: format!("mcp: call {tool}: {reason}") })
+            let text = format!("mcp: call {tool}: Transport closed ({reason})");
+            bare(CallOutcome::TransportFailed { text: scrubber.scrub_text(text) })
         }
         mcp::CallOutcome::TimedOut { after_secs } => bare(CallOutcome::TimedOut { after_secs }),
         mcp::CallOutcome::Cancelled => bare(CallOutcome::Cancelled),
@@ -343,13 +363,6 @@ fn recorded(outcome: mcp::CallOutcome, tool: &str, scrubber: &Scrubber) -> (Call
             bare(CallOutcome::Unavailable { text: scrubber.scrub_text(text) })
         }
     }
-}
-
-/// The first record of a session, with the session that it opens.
-pub fn open(record: Head, system_prompt: &str) -> Option<(Record, Session)> {
-    let record = Record { head: record, raw: system_prompt.as_bytes().to_vec() };
-    let session = Session::open(&record)?;
-    Some((record, session))
 }
 
 /// What the end of the client's stream means to a turn: as if it had been cancelled.

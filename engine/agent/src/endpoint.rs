@@ -1,5 +1,6 @@
 //! The model's endpoint: address and credentials, and how what came of a request becomes an input.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use waxlog_core::provider::{Credential, Spec};
@@ -8,19 +9,22 @@ use waxlog_core::rope::Rope;
 use waxlog_core::session::Input;
 use waxlog_core::settings::Settings;
 
+use crate::auth::{AuthError, TokenSource};
 use crate::config::Config;
 use crate::http::{Answer, FailureKind, ModelClient, Outcome};
 use crate::scrub::Scrubber;
 use crate::secret::Secret;
 
-/// Where requests go.
+/// Where the requests of a session go.
 #[derive(Clone)]
 pub struct Endpoint {
     client: ModelClient,
     base_url: String,
-    key: Secret<String>,
+    tokens: TokenSource,
     anthropic_version: String,
     spec: &'static Spec,
+    /// The request whose last attempt was answered with 401 or 403, and the token it showed.
+    rejected: Arc<Mutex<Option<(u64, Secret<String>)>>>,
 }
 
 /// The snapshot of `config` that a session's decisions depend on.
@@ -54,51 +58,85 @@ fn without_user(url: &str) -> String {
 }
 
 impl Endpoint {
-    /// The endpoint that `config` names.
-    pub fn new(config: &Config, client: ModelClient) -> Endpoint {
+    /// The endpoint that `config` names, with tokens from `tokens`.
+    pub fn new(config: &Config, client: ModelClient, tokens: TokenSource) -> Endpoint {
         Endpoint {
             client,
             base_url: config.provider.base_url.clone(),
-            key: config.provider.key.clone().unwrap_or_else(|| Secret::new(String::new())),
+            tokens,
             anthropic_version: config.provider.anthropic_version.clone(),
             spec: config.provider.provider.spec(),
+            rejected: Arc::default(),
         }
     }
 
-    /// Sends one attempt.
-    pub async fn post(&self, path: &str, body: &Rope) -> Outcome {
+    /// The same endpoint for another session: requests are numbered within one.
+    pub fn for_session(&self) -> Endpoint {
+        Endpoint { rejected: Arc::default(), ..self.clone() }
+    }
+
+    /// Sends one attempt at the request number `asked`. An attempt that follows a refused token gets another
+    /// one, if there is one.
+    pub async fn post(&self, asked: u64, path: &str, body: &Rope) -> Result<Outcome, AuthError> {
+        let rejected = self.rejected().take().filter(|(request, _)| *request == asked);
+        let token = match rejected {
+            Some((_, rejected)) => self.tokens.renewed(&rejected).await?,
+            None => self.tokens.bearer().await?,
+        };
+        let outcome = self.send(path, body, &token).await;
+        if matches!(&outcome, Outcome::Answered(Answer { status: 401 | 403, .. })) {
+            *self.rejected() = Some((asked, token));
+        }
+        Ok(outcome)
+    }
+
+    fn rejected(&self) -> std::sync::MutexGuard<'_, Option<(u64, Secret<String>)>> {
+        // Nothing is left half done under this lock.
+        self.rejected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn send(&self, path: &str, body: &Rope, token: &Secret<String>) -> Outcome {
         let url = format!("{}{path}", self.base_url);
         let mut headers = vec![("content-type", Secret::new("application/json".to_owned()))];
         headers.extend(self.spec.headers.iter().map(|(name, value)| (*name, Secret::new((*value).to_owned()))));
         match self.spec.credential {
             Credential::ApiKey => {
-                headers.push(("x-api-key", self.key.clone()));
+                headers.push(("x-api-key", token.clone()));
                 headers.push(("anthropic-version", Secret::new(self.anthropic_version.clone())));
             }
             Credential::Bearer => {
-                headers.push(("authorization", Secret::new(format!("Bearer {}", self.key.expose()))));
+                headers.push(("authorization", Secret::new(format!("Bearer {}", token.expose()))));
             }
         }
         self.client.post(&url, &headers, body.chunks().to_vec()).await
     }
 }
 
-/// The input that `outcome` is.
-pub fn input(asked: u64, outcome: Outcome, elapsed_ms: u64, scrubber: &Scrubber) -> Input {
+/// The input that what came of an attempt is.
+pub fn input(
+    asked: u64,
+    sent: Result<Outcome, AuthError>,
+    elapsed_ms: u64,
+    scrubber: &Scrubber,
+) -> Input {
     let jitter_permille = fastrand::u16(0..1000);
-    let retry_after_ms = match &outcome {
-        Outcome::Answered(answer) => retry_after_ms(&answer.headers, SystemTime::now()),
-        Outcome::Failed(_) => None,
+    let retry_after_ms = match &sent {
+        Ok(Outcome::Answered(answer)) => retry_after_ms(&answer.headers, SystemTime::now()),
+        Ok(Outcome::Failed(_)) | Err(_) => None,
     };
-    let (failure, headers, body) = match outcome {
-        Outcome::Answered(Answer { status, headers, body, .. }) if (200..300).contains(&status) => {
+    let (failure, headers, body) = match sent {
+        Err(error) => {
+            let text = scrubber.scrub_text(error.to_string());
+            (Failure::Auth { text }, Vec::new(), Vec::new())
+        }
+        Ok(Outcome::Answered(Answer { status, headers, body, .. })) if (200..300).contains(&status) => {
             let body = scrubber.scrub(body);
             return Input::Answered { asked, status, headers, body, elapsed_ms, jitter_permille };
         }
-        Outcome::Answered(Answer { status, reason, headers, body }) => {
+        Ok(Outcome::Answered(Answer { status, reason, headers, body })) => {
             (Failure::Status { status, reason: reason.to_owned() }, headers, scrubber.scrub(body))
         }
-        Outcome::Failed(failed) => {
+        Ok(Outcome::Failed(failed)) => {
             let text = scrubber.scrub_text(failed.text);
             let failure = match failed.kind {
                 FailureKind::Request => Failure::Unsendable { text },

@@ -1,4 +1,4 @@
-//! One POST to a model endpoint: what was answered, or in what way it failed.
+//! One request to a model endpoint: what was answered, or in what way it failed.
 //!
 //! HTTP comes from surf, over isahc and curl, joined by a client of our own (`curl`). A failed request is a
 //! value, retried or not by whoever sent it; nothing is retried in here, and no text holds a header's value.
@@ -47,13 +47,22 @@ const EXPECTATION_FAILED: u16 = 417;
 /// How much is asked of the body at a time, in bytes.
 const READ_BYTES: usize = 64 * 1024;
 
-/// What came of a POST.
+/// What came of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The server answered, with whatever status.
     Answered(Answer),
     /// There is no answer.
     Failed(Failure),
+}
+
+impl From<Result<Answer, Failure>> for Outcome {
+    fn from(exchanged: Result<Answer, Failure>) -> Outcome {
+        match exchanged {
+            Ok(answer) => Outcome::Answered(answer),
+            Err(failure) => Outcome::Failed(failure),
+        }
+    }
 }
 
 /// What a server answered.
@@ -69,7 +78,7 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-/// How a POST failed.
+/// How a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// In what way.
@@ -136,8 +145,26 @@ impl ModelClient {
         headers: &[(&str, Secret<String>)],
         body: Vec<Arc<[u8]>>,
     ) -> Outcome {
-        match self.exchange(url, headers, body).await {
-            Ok(answer) => Outcome::Answered(answer),
+        self.exchange(url, headers, body).await.into()
+    }
+
+    /// Sends the fields of a form and waits for the answer. Dropping the future ends the request.
+    pub async fn post_form(&self, url: &str, fields: &[(&str, Secret<String>)]) -> Outcome {
+        let exposed: Vec<_> = fields.iter().map(|(name, value)| (*name, value.expose().as_str())).collect();
+        let request = surf::Body::from_form(&exposed)
+            .map_err(|error| Failure::new(FailureKind::Request, format!("form for {url}: {error}")))
+            .and_then(|form| build(Method::Post, url, &[], Some(form)));
+        self.send(url, request).await
+    }
+
+    /// Asks for a document and waits for the answer. Dropping the future ends the request.
+    pub async fn get(&self, url: &str, headers: &[(&str, Secret<String>)]) -> Outcome {
+        self.send(url, build(Method::Get, url, headers, None)).await
+    }
+
+    async fn send(&self, url: &str, request: Result<surf::Request, Failure>) -> Outcome {
+        match request {
+            Ok(request) => self.exchange_once(url, request).await.into(),
             Err(failure) => Outcome::Failed(failure),
         }
     }
@@ -150,26 +177,22 @@ impl ModelClient {
     ) -> Result<Answer, Failure> {
         let bytes: usize = body.iter().map(|chunk| chunk.len()).sum();
         let unasked = bytes > ASKED_FOR_ABOVE_BYTES && !self.asks_leave.load(Ordering::Relaxed);
-        let answer = self.exchange_once(url, headers, body.clone(), unasked).await?;
+        let request = |body| {
+            build(Method::Post, url, headers, Some(surf::Body::from_reader(Chunks::new(body), Some(bytes))))
+        };
+        let mut first = request(body.clone())?;
+        if unasked {
+            first.insert_header("expect", "");
+        }
+        let answer = self.exchange_once(url, first).await?;
         if unasked && answer.status == EXPECTATION_FAILED {
             self.asks_leave.store(true, Ordering::Relaxed);
-            return self.exchange_once(url, headers, body, false).await;
+            return self.exchange_once(url, request(body)?).await;
         }
         Ok(answer)
     }
 
-    /// Sends once; `unasked` sends a large body without asking for leave.
-    async fn exchange_once(
-        &self,
-        url: &str,
-        headers: &[(&str, Secret<String>)],
-        body: Vec<Arc<[u8]>>,
-        unasked: bool,
-    ) -> Result<Answer, Failure> {
-        let mut request = build(url, headers, body)?;
-        if unasked {
-            request.insert_header("expect", "");
-        }
+    async fn exchange_once(&self, url: &str, request: surf::Request) -> Result<Answer, Failure> {
         let response = timeout(self.silence_max, self.client.send(request))
             .await
             .map_err(|_| Failure::new(FailureKind::Timeout, self.silence(url)))?
@@ -251,22 +274,24 @@ impl ModelClient {
 }
 
 fn build(
+    method: Method,
     url: &str,
     headers: &[(&str, Secret<String>)],
-    body: Vec<Arc<[u8]>>,
+    body: Option<surf::Body>,
 ) -> Result<surf::Request, Failure> {
     let malformed = |text| Failure::new(FailureKind::Request, text);
     let parsed = Url::parse(url).map_err(|error| malformed(format!("address {url:?}: {error}")))?;
     if !matches!(parsed.scheme(), "http" | "https") {
         return Err(malformed(format!("address {url:?}: use http or https")));
     }
-    let mut request = surf::Request::new(Method::Post, parsed);
+    let mut request = surf::Request::new(method, parsed);
     for (name, value) in headers {
         check_header(name, value.expose()).map_err(malformed)?;
         request.insert_header(*name, value.expose().as_str());
     }
-    let bytes = body.iter().map(|chunk| chunk.len()).sum();
-    request.set_body(surf::Body::from_reader(Chunks::new(body), Some(bytes)));
+    if let Some(body) = body {
+        request.set_body(body);
+    }
     Ok(request)
 }
 

@@ -4,17 +4,23 @@
 //! `journal` writes its records, `endpoint` and `http` reach the model, `mcp` holds the tool servers,
 //! `recovery` closes what a kill left open.
 
+pub mod auth;
 pub mod config;
 pub mod driver;
 pub mod endpoint;
+pub mod hints;
 pub mod hooks;
 pub mod http;
 pub mod ids;
 pub mod journal;
+pub mod listing;
 pub mod mcp;
+pub mod opening;
+pub mod models;
 pub mod recovery;
 pub mod scrub;
 pub mod secret;
 pub mod serve;
+pub mod skills;
 pub mod slot;
 pub mod stdio;

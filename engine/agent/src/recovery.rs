@@ -39,33 +39,38 @@ fn is_connection(stream: &StreamInfo) -> bool {
 }
 
 fn close_turn(log: &Log, stream: &str) -> Result<bool, LogError> {
-    let mut session: Option<Session> = None;
-    for stored in log.reader().stream(stream)? {
-        let stored = stored?;
-        let record = match Record::decode(&stored.kind, stored.version, &stored.head, stored.raw) {
-            Ok(record) => record,
-            Err(unknown @ RecordError::Unknown { .. }) => {
-                log::warn!("session {stream}: record {} is passed over: {unknown}", stored.position.sequence);
-                continue;
-            }
-            Err(malformed) => {
-                log::error!("session {stream}: record {}: {malformed}; the session is left as it is", stored.position.sequence);
-                return Ok(false);
-            }
-        };
-        match &mut session {
-            None => session = Session::open(&record),
-            Some(session) => {
-                session.fold(&record);
-                // What the records once caused was done, or lost, by the process that wrote them.
-                session.take_outbox();
-            }
-        }
-    }
-    let closing = session.map(|s| s.recovery()).unwrap_or_default();
+    let closing = refold(log, stream)?.map(|session| session.recovery()).unwrap_or_default();
     let journal = Journal::new(log.clone(), stream);
     for record in &closing {
         journal.append(record)?;
     }
     Ok(!closing.is_empty())
+}
+
+/// Folds a session's stream again. `None` if the log has no such session, or it cannot be folded to its end;
+/// then the operator's log says why, and the stream is left as it is.
+pub fn refold(log: &Log, stream: &str) -> Result<Option<Session>, LogError> {
+    let mut session: Option<Session> = None;
+    for stored in log.reader().stream(stream)? {
+        let stored = stored?;
+        let sequence = stored.position.sequence;
+        let record = match Record::decode(&stored.kind, stored.version, &stored.head, stored.raw) {
+            Ok(record) => record,
+            Err(unknown @ RecordError::Unknown { .. }) => {
+                log::warn!("session {stream}: record {sequence} is passed over: {unknown}");
+                continue;
+            }
+            Err(malformed) => {
+                log::error!("session {stream}: record {sequence}: {malformed}; the session is left as it is");
+                return Ok(None);
+            }
+        };
+        match &mut session {
+            None => session = Session::open(&record),
+            Some(session) => session.fold(&record),
+        }
+        // What the records once caused was done, or lost, by the process that wrote them.
+        session.iter_mut().for_each(|session| drop(session.take_outbox()));
+    }
+    Ok(session)
 }

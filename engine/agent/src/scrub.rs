@@ -4,11 +4,17 @@
 //! What is masked here is masked before it is recorded, so the model, the client and a replay all see the
 //! same masked bytes.
 
+use std::collections::VecDeque;
+use std::sync::{Arc, PoisonError, RwLock};
+
 use crate::config::Environment;
 use crate::secret::Secret;
 
 /// Shorter values are not masked: they occur in ordinary text, and no real key is that short.
 pub const SCRUBBED_SECRET_MIN_BYTES: usize = 16;
+
+/// Secrets learned while the agent runs that are kept; the oldest goes first. A login renews two an hour.
+const LEARNED_MAX: usize = 32;
 
 /// What stands in a secret's place.
 const MASK: &[u8] = b"***";
@@ -31,6 +37,8 @@ const SECRET_WORDS: [&str; 6] = ["KEY", "SECRET", "TOKEN", "PASSWORD", "CRED", "
 #[derive(Clone, Debug, Default)]
 pub struct Scrubber {
     secrets: Vec<Secret<String>>,
+    /// Shared with every scrubber that was made of this one.
+    learned: Arc<RwLock<VecDeque<Secret<String>>>>,
 }
 
 impl Scrubber {
@@ -57,6 +65,21 @@ impl Scrubber {
         scrubber
     }
 
+    /// Masks `secret` from now on, here and in every scrubber that was made of this one.
+    pub fn learn(&self, secret: &Secret<String>) {
+        if secret.expose().len() < SCRUBBED_SECRET_MIN_BYTES {
+            return;
+        }
+        let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
+        if learned.contains(secret) {
+            return;
+        }
+        if learned.len() == LEARNED_MAX {
+            learned.pop_front();
+        }
+        learned.push_back(secret.clone());
+    }
+
     fn add(&mut self, value: &str) {
         let value = value.trim();
         if value.len() >= SCRUBBED_SECRET_MIN_BYTES {
@@ -66,7 +89,8 @@ impl Scrubber {
 
     /// `bytes` with every known secret masked.
     pub fn scrub(&self, mut bytes: Vec<u8>) -> Vec<u8> {
-        for secret in &self.secrets {
+        let learned = self.learned.read().unwrap_or_else(PoisonError::into_inner);
+        for secret in self.secrets.iter().chain(learned.iter()) {
             let secret = secret.expose().as_bytes();
             if memchr::memmem::find(&bytes, secret).is_some() {
                 bytes = replace(&bytes, secret);
@@ -113,6 +137,19 @@ mod tests {
         let scrubber = Scrubber::default().with_variables(given.into_iter());
         let text = "tttttttttttttttttttt cccccccccccccccccccc".to_owned();
         assert_eq!(scrubber.scrub_text(text), "*** cccccccccccccccccccc");
+    }
+
+    #[test]
+    fn what_is_learned_later_is_masked_by_every_scrubber_of_the_family() {
+        let agent = Scrubber::default();
+        let session = agent.with_variables([("MY_TOKEN", "tttttttttttttttttttt")].into_iter());
+        agent.learn(&Secret::new("access-0123456789".to_owned()));
+        let text = || "access-0123456789 tttttttttttttttttttt".to_owned();
+        assert_eq!(session.scrub_text(text()), "*** ***");
+        for n in 0..LEARNED_MAX {
+            agent.learn(&Secret::new(format!("another-secret-{n:03}")));
+        }
+        assert!(session.scrub_text(text()).starts_with("access-"), "the oldest is forgotten");
     }
 
     #[test]

@@ -9,25 +9,25 @@ use std::sync::Arc;
 
 use async_channel::{Receiver, Sender};
 use async_std::task::{self, JoinHandle};
-use waxlog_core::acp::code;
 use waxlog_core::acp::frame::{classify, Frame, Id};
 use waxlog_core::acp::lines::Line;
-use waxlog_core::acp::params::{env_of, NewSession};
-use waxlog_core::connection::{self, kept_line, prompt_too_long, Connection, Route, SYSTEM_PROMPT_MAX_BYTES};
-use waxlog_core::record::{Head, SessionOpened};
-use waxlog_core::settings::Settings;
-use waxlog_store::{Log, LogError};
+use waxlog_core::acp::params::List;
+use waxlog_core::acp::{code, Profile};
+use waxlog_core::connection::{self, kept_line, Connection, Route, Work};
+use waxlog_core::session::Session;
+use waxlog_store::LogError;
 
-use crate::config::{Config, Environment, PromptSource};
-use crate::driver::{self, Driver, Means, Message};
+use crate::auth::TokenSource;
+use crate::config::{Config, Environment};
+use crate::driver::{Driver, Means, Message};
 use crate::endpoint::{self, Endpoint};
 use crate::http::ModelClient;
 use crate::journal::Journal;
-use crate::mcp::{ServerSettings, ServerSpec, Servers};
+use crate::models::ModelList;
+use crate::opening::{self, Refusal, Site, Up, Wanted};
 use crate::scrub::Scrubber;
-use crate::secret::Secret;
 use crate::stdio::{self, Incoming};
-use crate::{ids, recovery, slot};
+use crate::{ids, listing, recovery, slot};
 
 /// Messages that may wait for the connection's task.
 const QUEUE_MAX_MESSAGES: usize = 64;
@@ -60,12 +60,10 @@ enum Arrival {
     Opened(Box<Opening>),
 }
 
-/// A session on its way.
+/// How the opening of a session went.
 struct Opening {
     id: Id,
-    new: NewSession,
-    scrubber: Scrubber,
-    servers: Result<Servers, String>,
+    up: Result<Up, Refusal>,
 }
 
 /// A session that runs.
@@ -76,17 +74,15 @@ struct Running {
 
 /// Everything that all sessions share.
 struct Agent {
-    env: Environment,
-    config: Config,
-    settings: Settings,
+    site: Site,
     endpoint: Endpoint,
-    scrubber: Scrubber,
-    log: Log,
     journal: Journal,
     out: Sender<Line>,
     queue: Sender<Arrival>,
     connection: Connection,
     sessions: BTreeMap<String, Running>,
+    /// Sessions that are closing.
+    leaving: Vec<Running>,
     opening: usize,
     upgraded: Arc<AtomicBool>,
 }
@@ -98,23 +94,31 @@ pub fn serve(env: Environment, version: &str) -> Result<(), StartError> {
     let config = Config::read(&env)?;
     let settings = endpoint::settings(&config);
     let client = ModelClient::new(config.limits.llm_timeout)?;
+    let scrubber = Scrubber::of_environment(&env);
+    let tokens = TokenSource::of(&config.provider, &env, &client, &scrubber)?;
     let log = slot::open_first(&config.home, config.durability)?;
     let (out, writer) = stdio::start_writer()?;
     let (queue, events) = async_channel::bounded(QUEUE_MAX_MESSAGES);
     start_reader(config.limits.max_line_bytes, queue.clone())?;
     watch_signals(queue.clone())?;
     let agent = Agent {
-        endpoint: Endpoint::new(&config, client),
-        scrubber: Scrubber::of_environment(&env),
+        endpoint: Endpoint::new(&config, client.clone(), tokens.clone()),
         journal: Journal::new(log.clone(), ids::draw(connection::STREAM_PREFIX.trim_end_matches('_'))),
         connection: Connection::default(),
         sessions: BTreeMap::new(),
+        leaving: Vec::new(),
         opening: 0,
         upgraded: Arc::default(),
-        env,
-        config,
-        settings,
-        log,
+        site: Site {
+            models: ModelList::new(&config, client, tokens),
+            scrubber,
+            profile: Profile::default(),
+            upgraded: false,
+            env,
+            config,
+            settings,
+            log,
+        },
         out,
         queue,
     };
@@ -154,10 +158,10 @@ fn watch_signals(queue: Sender<Arrival>) -> std::io::Result<()> {
 
 impl Agent {
     async fn run(mut self, version: &str, events: &Receiver<Arrival>) -> Result<(), LogError> {
-        for session in recovery::recover(&self.log).await?.sessions {
+        for session in recovery::recover(&self.site.log).await?.sessions {
             log::warn!("session {session}: its last turn was cut off by a kill and is recorded as interrupted");
         }
-        let max_sessions = self.config.limits.max_sessions as u64;
+        let max_sessions = self.site.config.limits.max_sessions as u64;
         let opened = connection::Head::ConnectionOpened { version: version.to_owned(), max_sessions };
         self.record(opened, b"").await?;
         let mut client_is_here = true;
@@ -184,7 +188,8 @@ impl Agent {
         for running in self.sessions.values() {
             drop(running.queue.send(Message::Close).await);
         }
-        for (_, running) in std::mem::take(&mut self.sessions) {
+        let leaving = std::mem::take(&mut self.leaving);
+        for running in std::mem::take(&mut self.sessions).into_values().chain(leaving) {
             running.task.await;
         }
     }
@@ -196,125 +201,110 @@ impl Agent {
             Route::Session(id) => self.sessions.get(id).map(|running| running.queue.clone()),
             Route::Connection => None,
         };
-        match session {
-            // A driver outlives its queue's senders but for a panic, and then there is nobody to tell.
-            Some(queue) => drop(queue.send(Message::Line { frame, line }).await),
-            None => self.connection_line(&frame, &line).await?,
+        let Some(queue) = session else { return self.connection_line(&frame, &line).await };
+        let closes = matches!(&frame, Frame::Request { method, .. } if method == "session/close");
+        let session = closes.then(|| frame.session()).flatten();
+        // A driver outlives its queue's senders but for a panic, and then there is nobody to tell.
+        drop(queue.send(Message::Line { frame, line }).await);
+        if let Some(session) = session {
+            self.leave(session).await?;
         }
+        Ok(())
+    }
+
+    /// A session was told to close: no further line is for it, and the agent waits for its end.
+    async fn leave(&mut self, session: String) -> Result<(), LogError> {
+        self.record(connection::Head::SessionLeft { session: session.clone() }, b"").await?;
+        self.leaving.extend(self.sessions.remove(&session));
         Ok(())
     }
 
     async fn connection_line(&mut self, frame: &Frame, line: &[u8]) -> Result<(), LogError> {
         let kept = kept_line(frame, line);
-        let follows = self.record(connection::Head::LineReceived {}, &kept).await?;
-        let (Some((id, new)), Frame::Request { params, .. }) = (follows, frame) else { return Ok(()) };
-        self.open(id, new, params);
+        let work = self.record(connection::Head::LineReceived {}, &kept).await?;
+        let (Some(work), Frame::Request { params, .. }) = (work, frame) else { return Ok(()) };
+        let envs = opening::envs_of(params);
+        match work {
+            Work::Open { id, new } => self.open(Wanted { id, new, envs, again: None }),
+            Work::Load { id, session, new, tells_history } => {
+                self.open(Wanted { id, new, envs, again: Some((session, tells_history)) });
+            }
+            Work::List { id, list } => self.list(id, &list).await?,
+        }
         Ok(())
     }
 
-    /// Records, folds, and says what follows; gives back the session to open, if one is asked for.
-    async fn record(
-        &mut self,
-        head: connection::Head,
-        raw: &[u8],
-    ) -> Result<Option<(Id, NewSession)>, LogError> {
+    /// Records, folds, and says what follows; gives back the work that the record sets going.
+    async fn record(&mut self, head: connection::Head, raw: &[u8]) -> Result<Option<Work>, LogError> {
         self.journal.append_connection(&head, raw)?;
         let follows = self.connection.fold(&head, raw);
         self.journal.flush().await?;
         for line in follows.lines {
             drop(self.out.send(line).await);
         }
-        Ok(follows.open)
+        Ok(follows.work)
     }
 
-    /// Brings up the servers of a new session, beside everything else.
-    fn open(&mut self, id: Id, new: NewSession, params: &serde_json::Value) {
-        let given = params.get("mcpServers").and_then(serde_json::Value::as_array);
-        let envs: Vec<Vec<(String, String)>> =
-            given.into_iter().flatten().map(|server| env_of(server).unwrap_or_default()).collect();
-        let pairs = envs.iter().flatten().map(|(name, value)| (name.as_str(), value.as_str()));
-        let scrubber = self.scrubber.with_variables(pairs);
-        let specs = new.servers.iter().zip(envs).map(|(server, env)| ServerSpec {
-            name: server.name.clone(),
-            command: server.command.clone(),
-            args: server.args.clone(),
-            env: env.into_iter().map(|(name, value)| (name, Secret::new(value))).collect(),
-            cwd: new.cwd.clone().into(),
-        });
-        let specs: Vec<ServerSpec> = specs.collect();
-        let settings = ServerSettings {
-            env: self.env.clone(),
-            init_timeout: self.config.limits.mcp_init_timeout,
-            restart: self.config.limits.mcp_restart.clone(),
+    async fn list(&mut self, id: Id, list: &List) -> Result<(), LogError> {
+        let head = match listing::page(&self.site.log, list) {
+            Ok((sessions, next_cursor)) => connection::Head::SessionsListed { id, sessions, next_cursor },
+            Err(listing::ListError::Log(error)) => return Err(error),
+            Err(error) => {
+                let message = error.to_string();
+                connection::Head::RequestFailed { id, code: code::INVALID_PARAMS, message }
+            }
+        };
+        self.record(head, b"").await.map(drop)
+    }
+
+    /// Brings a session up, beside everything else.
+    fn open(&mut self, wanted: Wanted) {
+        let site = Site {
+            profile: self.connection.profile(),
+            upgraded: self.upgraded.load(Ordering::Relaxed),
+            ..self.site.clone()
         };
         let queue = self.queue.clone();
-        let too_long = self.system_prompt(&new).0.len();
         self.opening += 1;
         task::spawn(async move {
-            let servers = if too_long > SYSTEM_PROMPT_MAX_BYTES {
-                Err(format!("session/new: {}", prompt_too_long(too_long)))
-            } else {
-                Servers::start(specs, &settings).await.map_err(|error| error.to_string())
-            };
-            let opening = Opening { id, new, scrubber, servers };
+            let id = wanted.id.clone();
+            let up = opening::bring_up(site, wanted).await;
             // Nobody waits for the session only when the agent has ended.
-            drop(queue.send(Arrival::Opened(Box::new(opening))).await);
+            drop(queue.send(Arrival::Opened(Box::new(Opening { id, up }))).await);
         });
-    }
-
-    fn system_prompt(&self, new: &NewSession) -> (String, String) {
-        if let Some(own) = &new.system_prompt {
-            return (own.clone(), "client".to_owned());
-        }
-        let prompt = &self.config.system_prompt;
-        let source = match &prompt.source {
-            PromptSource::BuiltIn => "built-in".to_owned(),
-            PromptSource::Variable => "variable".to_owned(),
-            PromptSource::File(path) => format!("file {}", path.display()),
-        };
-        (prompt.text.clone(), source)
     }
 
     async fn opened(&mut self, opening: Opening) -> Result<(), LogError> {
         self.opening -= 1;
-        let Opening { id, new, scrubber, servers } = opening;
-        let servers = match servers {
-            Ok(servers) => servers,
-            Err(message) => {
-                let message = scrubber.scrub_text(message);
-                return self.record(connection::Head::SessionFailed { id, code: code::FAILED, message }, b"").await.map(drop);
+        let Up { session_id, session, record, servers, scrubber } = match opening.up {
+            Ok(up) => up,
+            Err((code, message)) => {
+                let failed = connection::Head::SessionFailed { id: opening.id, code, message };
+                return self.record(failed, b"").await.map(drop);
             }
         };
-        let (system_prompt, prompt_source) = self.system_prompt(&new);
-        let session_id = ids::draw("ses");
-        let head = Head::SessionOpened(Box::new(SessionOpened {
-            id,
-            session: session_id.clone(),
-            profile: self.connection.profile(),
-            cwd: new.cwd,
-            settings: self.settings.clone(),
-            servers: new.servers,
-            upgraded: self.upgraded.load(Ordering::Relaxed),
-            models: vec![self.settings.model.clone()],
-            hook_servers: (0..servers.list.len())
-                .filter(|&server| self.config.hook_servers.allows(servers.list[server].name()))
-                .collect(),
-            catalogue: servers.catalogue.clone(),
-            prompt_source,
-        }));
-        let Some((record, session)) = driver::open(head, &system_prompt) else { return Ok(()) };
-        let journal = Journal::new(self.log.clone(), session_id.clone());
+        let session = match session {
+            Some(mut session) => {
+                session.fold(&record);
+                session
+            }
+            None => match Session::open(&record) {
+                Some(session) => session,
+                None => return Ok(()),
+            },
+        };
+        let journal = Journal::new(self.site.log.clone(), session_id.clone());
         journal.append(&record)?;
         self.record(connection::Head::SessionBegun { session: session_id.clone() }, b"").await?;
         let means = Means {
             journal,
             out: self.out.clone(),
-            endpoint: self.endpoint.clone(),
+            endpoint: self.endpoint.for_session(),
             servers,
             scrubber,
             upgraded: Arc::clone(&self.upgraded),
-            tool_timeout: self.config.limits.tool_timeout,
-            hook_timeout: self.config.limits.hook_timeout,
+            tool_timeout: self.site.config.limits.tool_timeout,
+            hook_timeout: self.site.config.limits.hook_timeout,
         };
         let (driver, queue) = Driver::new(session, means);
         self.sessions.insert(session_id, Running { queue, task: task::spawn(driver.run()) });

@@ -10,7 +10,7 @@ use serde_json::{json, Value};
 
 use crate::acp::frame::{classify, Frame, Id};
 use crate::acp::lines::{self, Line};
-use crate::acp::params::{self, NewSession};
+use crate::acp::params::{self, List, NewSession};
 use crate::acp::{code, Profile};
 use crate::record::{decode_tagged, encode_tagged, RecordError};
 
@@ -43,6 +43,29 @@ pub enum Head {
         /// Its id.
         session: String,
     },
+    /// A session left: its client closed it.
+    SessionLeft {
+        /// Its id.
+        session: String,
+    },
+    /// The sessions that were asked for.
+    SessionsListed {
+        /// The request.
+        id: Id,
+        /// The page.
+        sessions: Vec<Listed>,
+        /// Where the next page begins, if there is one.
+        next_cursor: Option<String>,
+    },
+    /// A request of the connection could not be served.
+    RequestFailed {
+        /// The request.
+        id: Id,
+        /// The error code in the harness's numbers.
+        code: i64,
+        /// The text told.
+        message: String,
+    },
     /// A session that was asked for could not be opened.
     SessionFailed {
         /// The request.
@@ -54,7 +77,31 @@ pub enum Head {
     },
 }
 
-const KINDS: [&str; 4] = ["connection_opened", "line_received", "session_begun", "session_failed"];
+const KINDS: [&str; 7] = [
+    "connection_opened",
+    "line_received",
+    "session_begun",
+    "session_left",
+    "sessions_listed",
+    "request_failed",
+    "session_failed",
+];
+
+/// One session of a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Listed {
+    /// Its id.
+    pub session_id: String,
+    /// Its working folder.
+    pub cwd: String,
+    /// The start of its first prompt.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub title: Option<String>,
+    /// When it was last written to, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub updated_at: Option<String>,
+}
 
 impl Head {
     /// The kind and the head as JSON, as they are stored.
@@ -73,8 +120,38 @@ impl Head {
 pub struct Follows {
     /// Lines to say.
     pub lines: Vec<Line>,
+    /// Something to do beside.
+    pub work: Option<Work>,
+}
+
+/// What a connection's line may set going; how it went comes back as a record.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Work {
     /// A session to open: the servers are started, then its first record is written.
-    pub open: Option<(Id, NewSession)>,
+    Open {
+        /// The request.
+        id: Id,
+        /// What the client asked for.
+        new: NewSession,
+    },
+    /// A session of the log to go on with.
+    Load {
+        /// The request.
+        id: Id,
+        /// The session.
+        session: String,
+        /// What it goes on with.
+        new: NewSession,
+        /// Whether the client wants to be told the history.
+        tells_history: bool,
+    },
+    /// Sessions to list.
+    List {
+        /// The request.
+        id: Id,
+        /// Which.
+        list: List,
+    },
 }
 
 /// Who takes a line.
@@ -112,8 +189,14 @@ impl Connection {
             Frame::Notification { method, params } if method == "session/cancel" => (method.as_str(), params),
             _ => return Route::Connection,
         };
-        const OF_SESSIONS: [&str; 4] =
-            ["session/prompt", "session/cancel", "session/set_model", "_goose/unstable/session/steer"];
+        const OF_SESSIONS: [&str; 6] = [
+            "session/prompt",
+            "session/cancel",
+            "session/close",
+            "session/set_model",
+            "session/set_config_option",
+            "_goose/unstable/session/steer",
+        ];
         let session = params.get("sessionId").and_then(Value::as_str);
         match session.and_then(|id| self.sessions.get(id)) {
             Some(id) if OF_SESSIONS.contains(&method) => Route::Session(id),
@@ -134,6 +217,20 @@ impl Connection {
                 self.opening = self.opening.saturating_sub(1);
                 self.sessions.insert(session.clone());
                 Follows::default()
+            }
+            Head::SessionLeft { session } => {
+                self.sessions.remove(session);
+                Follows::default()
+            }
+            Head::SessionsListed { id, sessions, next_cursor } => {
+                let mut page = json!({"sessions": sessions});
+                if let Some(cursor) = next_cursor {
+                    page["nextCursor"] = json!(cursor);
+                }
+                say(lines::result(id, &page))
+            }
+            Head::RequestFailed { id, code, message } => {
+                say(lines::error(id, self.profile.code(*code), message))
             }
             Head::SessionFailed { id, code, message } => {
                 self.opening = self.opening.saturating_sub(1);
@@ -157,10 +254,26 @@ impl Connection {
             "session/new" => match self.checked_new(&params) {
                 Ok(new) => {
                     self.opening += 1;
-                    Follows { lines: Vec::new(), open: Some((id, new)) }
+                    begin(Work::Open { id, new })
                 }
                 Err(e) => refused(format!("session/new: {e}")),
             },
+            "session/load" | "session/resume" => match self.checked_load(&params) {
+                Ok((session, new)) => {
+                    self.opening += 1;
+                    let tells_history = method == "session/load";
+                    begin(Work::Load { id, session, new, tells_history })
+                }
+                Err(e) => refused(format!("{method}: {e}")),
+            },
+            "session/list" => match params::list(&params) {
+                Ok(list) => begin(Work::List { id, list }),
+                Err(e) => refused(format!("session/list: {e}")),
+            },
+            "session/close" | "session/set_config_option" => refused(match params::session_id(&params) {
+                Ok(_) => format!("{method}: unknown session"),
+                Err(e) => format!("{method}: {e}"),
+            }),
             "session/cancel" => say(lines::result(&id, &Value::Null)),
             "session/prompt" => refused(match params::prompt(&params) {
                 Ok(_) => "session/prompt: unknown session".to_owned(),
@@ -200,12 +313,21 @@ impl Connection {
         json!({
             "protocolVersion": version.min(newest),
             "agentCapabilities": {
-                "loadSession": false,
+                "loadSession": true,
+                "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
                 "promptCapabilities": {"image": false, "audio": false, "embeddedContext": false},
                 "mcpCapabilities": {"http": false, "sse": false},
             },
             "agentInfo": {"name": "waxlog", "version": self.version},
         })
+    }
+
+    fn checked_load(&self, params: &Value) -> Result<(String, NewSession), String> {
+        let session = params::session_id(params)?;
+        if self.sessions.contains(&session) {
+            return Err(format!("session {session} is open already; close it first"));
+        }
+        Ok((session, self.checked_new(params)?))
     }
 
     fn checked_new(&self, params: &Value) -> Result<NewSession, String> {
@@ -228,10 +350,13 @@ pub fn prompt_too_long(bytes: usize) -> String {
     format!("system prompt is {bytes} bytes, over the 512KB limit of {SYSTEM_PROMPT_MAX_BYTES}; shorten it")
 }
 
+/// The methods whose parameters hold what servers are given.
+const OPENING: [&str; 3] = ["session/new", "session/load", "session/resume"];
+
 /// The form of a line that may be kept: what `session/new` gives to servers is masked.
 pub fn kept_line(frame: &Frame, line: &[u8]) -> Vec<u8> {
     match frame {
-        Frame::Request { id, method, params } if method == "session/new" => {
+        Frame::Request { id, method, params } if OPENING.contains(&method.as_str()) => {
             let (method, params) = (json!(method), params::redacted(params));
             let id = id.as_json();
             format!("{{\"id\":{id},\"jsonrpc\":\"2.0\",\"method\":{method},\"params\":{params}}}").into_bytes()
@@ -241,7 +366,11 @@ pub fn kept_line(frame: &Frame, line: &[u8]) -> Vec<u8> {
 }
 
 fn say(line: Line) -> Follows {
-    Follows { lines: vec![line], open: None }
+    Follows { lines: vec![line], work: None }
+}
+
+fn begin(work: Work) -> Follows {
+    Follows { lines: Vec::new(), work: Some(work) }
 }
 
 #[cfg(test)]

@@ -46,8 +46,8 @@ fn unknown_sessions_and_methods_are_named() {
     assert_eq!(prompt["error"]["message"], "session/prompt: unknown session");
     let model = request(&mut c, "session/set_model", json!({"sessionId": "x", "modelId": "m"}));
     assert_eq!(model["error"]["code"], code::INVALID_PARAMS);
-    let other = request(&mut c, "session/load", json!({}));
-    assert_eq!(other["error"]["message"], "jsonrpc: method not found: session/load");
+    let other = request(&mut c, "session/fork", json!({}));
+    assert_eq!(other["error"]["message"], "jsonrpc: method not found: session/fork");
     assert_eq!(request(&mut c, "session/cancel", json!(3))["result"], Value::Null);
 }
 
@@ -55,11 +55,11 @@ fn unknown_sessions_and_methods_are_named() {
 fn a_session_is_opened_within_the_cap() {
     let mut c = connection(1);
     let line = |id: u32| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"session/new","params":{{"cwd":"/x"}}}}"#);
-    assert!(send(&mut c, &line(1)).open.is_some());
+    assert!(send(&mut c, &line(1)).work.is_some());
     let refused = String::from_utf8(send(&mut c, &line(2)).lines.remove(0)).expect("utf-8");
     assert!(refused.contains("max sessions reached (1)"), "{refused}");
     c.fold(&Head::SessionBegun { session: "ses_1".into() }, b"");
-    assert!(send(&mut c, &line(3)).open.is_none());
+    assert!(send(&mut c, &line(3)).work.is_none());
     let frame = classify(br#"{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"ses_1"}}"#);
     assert_eq!(c.route(&frame), Route::Session("ses_1"));
 }
@@ -68,10 +68,10 @@ fn a_session_is_opened_within_the_cap() {
 fn a_failed_session_frees_its_place() {
     let mut c = connection(1);
     let line = r#"{"jsonrpc":"2.0","id":"s","method":"session/new","params":{"cwd":"/x"}}"#;
-    let (id, _) = send(&mut c, line).open.expect("opens");
+    let Some(Work::Open { id, .. }) = send(&mut c, line).work else { panic!("opens nothing") };
     let head = Head::SessionFailed { id, code: code::FAILED, message: "mcp: no".into() };
     assert_eq!(c.fold(&head, b"").lines.len(), 1);
-    assert!(send(&mut c, line).open.is_some());
+    assert!(send(&mut c, line).work.is_some());
 }
 
 #[test]
@@ -96,5 +96,5 @@ fn a_kept_line_masks_what_servers_are_given() {
     let text = String::from_utf8(kept.clone()).expect("utf-8");
     assert!(!text.contains("sesame") && text.contains("\"K\""), "{text}");
     let mut c = connection(1);
-    assert!(c.fold(&Head::LineReceived {}, &kept).open.is_some());
+    assert!(c.fold(&Head::LineReceived {}, &kept).work.is_some());
 }

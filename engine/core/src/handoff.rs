@@ -125,7 +125,7 @@ fn cut(text: &str, max_bytes: usize) -> String {
         return text.to_owned();
     }
     let room = if max_bytes < ELLIPSIS.len() + 1 { max_bytes } else { max_bytes - ELLIPSIS.len() };
-    let at = (0..=room).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let at = text.floor_char_boundary(room);
     let mark = if room == max_bytes { "" } else { ELLIPSIS };
     format!("{}{mark}", &text[..at])
 }

@@ -32,4 +32,5 @@ pub mod rope;
 pub mod said;
 pub mod session;
 pub mod settings;
+pub mod skills;
 pub mod usage;

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::acp::blocks;
 use crate::acp::frame::Id;
 use crate::acp::params::ServerSpec;
 use crate::acp::Profile;
@@ -33,6 +34,33 @@ pub struct Record {
 pub enum Head {
     /// Input. A session began. Raw: its system prompt.
     SessionOpened(Box<SessionOpened>),
+    /// Input. A session came back, in this process or a later one, with new servers and settings. Its prompt
+    /// stays as it was.
+    SessionResumed {
+        /// What is new.
+        opened: Box<SessionOpened>,
+        /// Whether the client is told the history.
+        tells_history: bool,
+    },
+    /// Input. The client set an option for later prompts. Raw: the line.
+    OptionSelected {
+        /// The request.
+        id: Id,
+        /// Which option.
+        option: SessionOption,
+        /// The value.
+        value: String,
+    },
+    /// Input. The client wants to be rid of the session. Raw: the line.
+    CloseRequested {
+        /// The request.
+        id: Id,
+    },
+    /// Decision. The session is closed; it may come back.
+    SessionClosed {
+        /// The request.
+        id: Id,
+    },
     /// Input. A prompt was accepted and a turn began. Raw: the line.
     TurnPrompted {
         /// The request to answer at the end.
@@ -196,6 +224,15 @@ pub enum Head {
         /// Milliseconds since it was started.
         elapsed_ms: u64,
     },
+    /// Input. A skill was read for a `load_skill` call. Raw: what the model is shown.
+    SkillLoaded {
+        /// The round within the session.
+        asked: u64,
+        /// Which call of the round, from 0.
+        index: usize,
+        /// Whether it could not be had; the text says why.
+        is_error: bool,
+    },
     /// Input. Calls that were told to stop had their time.
     DrainExpired {
         /// The round within the session.
@@ -246,12 +283,60 @@ pub struct SessionOpened {
     pub catalogue: Catalogue,
     /// Whether the endpoint is known to want the Responses wire, from another session of the process.
     pub upgraded: bool,
-    /// The models that may be chosen, the configured one among them.
+    /// The models that may be chosen, as far as the provider tells.
     pub models: Vec<String>,
+    /// The files that went into the system prompt, in order.
+    pub sources: Vec<Source>,
+    /// The skills that the model may load, in order.
+    pub skills: Vec<Skill>,
     /// The servers whose hooks may run, by index.
     pub hook_servers: Vec<usize>,
-    /// Where the system prompt came from: `client`, `inline`, `file` or `built-in`.
+    /// Where the system prompt came from: `client`, `variable`, `file <path>` or `built-in`.
     pub prompt_source: String,
+}
+
+/// What a client may choose per session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionOption {
+    /// The model.
+    Model,
+    /// The thinking effort.
+    ThoughtLevel,
+}
+
+impl SessionOption {
+    /// Its id on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SessionOption::Model => "model",
+            SessionOption::ThoughtLevel => "thought_level",
+        }
+    }
+}
+
+/// A file that went into the system prompt; its text stands there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// Where it lay.
+    pub path: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// SHA-256 of its content, in hex.
+    pub sha256: String,
+}
+
+/// A skill as it was found when the session was opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skill {
+    /// The name that the model loads it by.
+    pub name: String,
+    /// What it is for, possibly empty.
+    pub description: String,
+    /// Its folder.
+    pub folder: String,
+    /// Its supporting files, relative to the folder, sorted.
+    pub files: Vec<String>,
 }
 
 /// Why an attempt gave no good answer.
@@ -264,6 +349,11 @@ pub enum Failure {
         status: u16,
         /// Its reason phrase.
         reason: String,
+    },
+    /// No token could be had, so nothing was sent.
+    Auth {
+        /// Why, and what to do.
+        text: String,
     },
     /// Nothing came back: no connection, a time-out, a reset.
     Transport {
@@ -460,6 +550,7 @@ impl Record {
                 | Head::HandoffDone { .. }
                 | Head::HooksAsked { .. }
                 | Head::EndObjected { .. }
+                | Head::SessionClosed { .. }
                 | Head::TurnEnded { .. }
         )
     }
@@ -470,6 +561,16 @@ impl Record {
             self.head,
             Head::TurnInterrupted { .. } | Head::CallFinished { outcome: CallOutcome::Interrupted, .. }
         )
+    }
+
+    /// The text of an accepted prompt, if the record is one and has one.
+    pub fn prompt_text(&self) -> Option<String> {
+        match (&self.head, crate::acp::frame::classify(&self.raw)) {
+            (Head::TurnPrompted { .. }, crate::acp::frame::Frame::Request { params, .. }) => {
+                blocks::text(&blocks::decode(params.get("prompt")).ok()?).ok()
+            }
+            _ => None,
+        }
     }
 
     /// The kind and the head as JSON, as they are stored.
@@ -508,8 +609,12 @@ pub(crate) fn decode_tagged<T: serde::de::DeserializeOwned>(
 }
 
 /// The kinds of [`Head`].
-const KINDS: [&str; 23] = [
+const KINDS: [&str; 28] = [
     "session_opened",
+    "session_resumed",
+    "option_selected",
+    "close_requested",
+    "session_closed",
     "turn_prompted",
     "line_refused",
     "steer_accepted",
@@ -527,6 +632,7 @@ const KINDS: [&str; 23] = [
     "attempt_failed",
     "calls_started",
     "call_finished",
+    "skill_loaded",
     "drain_expired",
     "server_changed",
     "keepalive_ticked",

@@ -83,6 +83,7 @@ impl Failed<'_> {
             Failure::BodyRead { text } => {
                 self.llm(format!("body read: {text} ({})", self.cumulative(now.failed)))
             }
+            Failure::Auth { text } => self.fail(code::AUTH, format!("llm auth: {text}")),
             Failure::TooLarge { text } | Failure::Unsendable { text } => self.llm(text.clone()),
         }
     }
@@ -238,6 +239,15 @@ mod tests {
         assert_eq!(openai.judge(&status(401), after(2)), Verdict::Again { after_ms: 0, attempts: again });
         assert_eq!(text(openai.judge(&status(403), again)), (code::AUTH, "llm auth: why".into()));
         assert_eq!(text(failed(ANTHROPIC).judge(&status(401), after(0))).0, code::AUTH);
+    }
+
+    #[test]
+    fn a_token_that_cannot_be_had_ends_the_turn_at_once() {
+        let failure = Failure::Auth { text: "not logged in".into() };
+        for retry in [ANTHROPIC, OPENAI, Retry::Openrouter] {
+            let told = text(failed(retry).judge(&failure, after(0)));
+            assert_eq!(told, (code::AUTH, "llm auth: not logged in".into()));
+        }
     }
 
     #[test]

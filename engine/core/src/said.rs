@@ -7,7 +7,7 @@ use crate::acp::lines::Line;
 
 /// Bytes of the chain that are kept per line. The log's own hashes guard against forgery; these only have
 /// to tell two lines apart.
-const LINK_BYTES: usize = 8;
+const LINK_BYTES: usize = 4;
 
 /// The running digest.
 #[derive(Clone, Debug, Default)]

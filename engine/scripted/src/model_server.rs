@@ -240,6 +240,8 @@ impl Shared {
             if state.stopped {
                 return;
             }
+            // Head and body are separate writes: without this the second waits for an acknowledgement.
+            drop(stream.set_nodelay(true));
             let Ok(handle) = stream.try_clone() else {
                 continue;
             };

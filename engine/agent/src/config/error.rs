@@ -116,6 +116,15 @@ pub enum ConfigError {
     /// Nowhere to keep the log.
     #[error("config: WAXLOG_HOME required: neither XDG_STATE_HOME nor HOME is set; set one of the three")]
     NoHome,
+    /// Nowhere to keep the user's login.
+    #[error(
+        "config: HOME required: without {key_variable} the user logs in, and the login is kept below HOME; set \
+         either"
+    )]
+    NoHomeForLogin {
+        /// The variable that makes a login needless.
+        key_variable: &'static str,
+    },
     /// A word for the durability that is none.
     #[error("config: WAXLOG_DURABILITY={typed} not supported (use process or power)")]
     DurabilityUnknown {

@@ -45,8 +45,11 @@ impl HttpClient for Curl {
         for (name, values) in request.iter() {
             builder = builder.header(name.as_str(), values.last().as_str());
         }
+        let is_get = request.method() == http_types::Method::Get;
         let body = request.take_body();
         let body = match body.len() {
+            // To curl even a body of no bytes is an upload, which is no way to GET.
+            Some(0) if is_get => isahc::Body::empty(),
             Some(bytes) => isahc::Body::from_reader_sized(body, bytes as u64),
             None => isahc::Body::from_reader(body),
         };

@@ -58,6 +58,18 @@ pub enum Frame {
     },
 }
 
+impl Frame {
+    /// The session that a request or notification names.
+    pub fn session(&self) -> Option<String> {
+        match self {
+            Frame::Request { params, .. } | Frame::Notification { params, .. } => {
+                params.get("sessionId").and_then(Value::as_str).map(str::to_owned)
+            }
+            Frame::Other | Frame::Blank | Frame::Bad { .. } => None,
+        }
+    }
+}
+
 /// Classifies one line (without its line feed). Total: any bytes give a frame.
 pub fn classify(line: &[u8]) -> Frame {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);

@@ -3,6 +3,8 @@
 use serde_json::{json, Value};
 
 use super::frame::Id;
+use super::Profile;
+use crate::history::Call;
 use crate::usage::Tally;
 
 /// One outbound line without its line feed.
@@ -55,6 +57,29 @@ fn chunk(session: &str, kind: &str, text: &str) -> Line {
     update(session, &json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}}))
 }
 
+/// What the user said, when a session is told again.
+pub fn user_message(session: &str, text: &str) -> Line {
+    chunk(session, "user_message_chunk", text)
+}
+
+/// A call with its result, when a session is told again.
+pub fn call_told(session: &str, call: &Call, text: &str, is_error: bool) -> Line {
+    let status = if is_error { "failed" } else { "completed" };
+    update(
+        session,
+        &json!({
+            "sessionUpdate": "tool_call", "toolCallId": call.id, "title": call.name, "kind": "other",
+            "status": status, "rawInput": call.arguments,
+            "content": [{"type": "content", "content": {"type": "text", "text": text}}],
+        }),
+    )
+}
+
+/// How much of the context window is in use, in the public standard's words.
+pub fn context(session: &str, used_tokens: u64, size_tokens: u64) -> Line {
+    update(session, &json!({"sessionUpdate": "usage_update", "used": used_tokens, "size": size_tokens}))
+}
+
 /// A call that the model asked for.
 pub fn call_pending(session: &str, id: &str, name: &str, arguments: &Value) -> Line {
     update(
@@ -95,8 +120,14 @@ pub fn call_failed(session: &str, id: &str, error: &str) -> Line {
 }
 
 /// Tells that the model is still being waited for.
-pub fn keepalive(session: &str) -> Line {
-    update(session, &json!({"sessionUpdate": "keepalive"}))
+///
+/// The public standard knows no such update; an empty one that it knows keeps the line alive as well.
+pub fn keepalive(session: &str, profile: Profile) -> Line {
+    let kind = match profile {
+        Profile::Harness => "keepalive",
+        Profile::Standard => "session_info_update",
+    };
+    update(session, &json!({"sessionUpdate": kind}))
 }
 
 /// What the session has cost so far. The total is there only while it is exact.

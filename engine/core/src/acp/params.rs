@@ -45,6 +45,26 @@ pub struct NewSession {
     pub system_prompt: Option<String>,
 }
 
+/// `session/list`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct List {
+    /// Only sessions of this working folder.
+    pub cwd: Option<String>,
+    /// Where the previous page ended.
+    pub cursor: Option<String>,
+}
+
+/// `session/set_config_option`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetOption {
+    /// The session.
+    pub session: String,
+    /// The option's id.
+    pub option: String,
+    /// The value.
+    pub value: String,
+}
+
 /// One MCP server of `session/new`. Its variables' values are not here: see [`env_of`].
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ServerSpec {
@@ -85,6 +105,25 @@ pub fn steer(params: &Value) -> Result<Steer, String> {
 /// Decodes `session/set_model`.
 pub fn set_model(params: &Value) -> Result<SetModel, String> {
     Ok(SetModel { session: session_id(params)?, model: required(params, "modelId")? })
+}
+
+/// Decodes `session/list`.
+pub fn list(params: &Value) -> Result<List, String> {
+    Ok(List { cwd: optional(params, "cwd")?, cursor: optional(params, "cursor")? })
+}
+
+/// Decodes `session/set_config_option`.
+pub fn set_option(params: &Value) -> Result<SetOption, String> {
+    Ok(SetOption {
+        session: session_id(params)?,
+        option: required(params, "configId")?,
+        value: required(params, "value")?,
+    })
+}
+
+/// Decodes `session/load` and `session/resume`: a session, and what it is to go on with.
+pub fn load(params: &Value) -> Result<(String, NewSession), String> {
+    Ok((session_id(params)?, new_session(params)?))
 }
 
 /// The protocol version that `initialize` asks for, and the peer's name if it gave one.
@@ -175,6 +214,14 @@ fn required(params: &Value, key: &str) -> Result<String, String> {
         Some(Value::String(text)) => Ok(text.clone()),
         Some(_) => Err(format!("`{key}` must be a string")),
         None => Err(format!("missing field `{key}`")),
+    }
+}
+
+fn optional(params: &Value, key: &str) -> Result<Option<String>, String> {
+    match params.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(format!("`{key}` must be a string")),
     }
 }
 

@@ -16,6 +16,7 @@ use self::anthropic::AnthropicEncoder;
 use self::chat::ChatEncoder;
 use self::responses::ResponsesEncoder;
 use crate::handoff::{SUMMARY_MAX_OUTPUT_TOKENS, SUMMARY_SYSTEM_PROMPT};
+use crate::effort::Effort;
 use crate::history::Item;
 use crate::mcp::Tool;
 use crate::provider::Form;
@@ -138,6 +139,7 @@ pub fn decode(dialect: Dialect, body: &[u8]) -> Decoded {
 #[derive(Clone, Debug)]
 pub struct Encoder {
     form: Form,
+    effort: Option<Effort>,
     inner: Inner,
 }
 
@@ -158,12 +160,17 @@ impl Encoder {
             Dialect::Responses => Inner::Responses(ResponsesEncoder::new(settings, system_prompt)),
             Dialect::Anthropic => Inner::Anthropic(AnthropicEncoder::new(form.marks, settings, system_prompt)),
         };
-        Encoder { form, inner }
+        Encoder { form, effort: settings.effort, inner }
     }
 
     /// The form of its requests.
     pub fn form(&self) -> Form {
         self.form
+    }
+
+    /// The effort that its requests ask for.
+    pub fn effort(&self) -> Option<Effort> {
+        self.effort
     }
 
     /// Encodes items that were appended to the history together. Results of one round come in one call.

@@ -18,7 +18,7 @@ pub fn elide_middle(text: &str, max_bytes: usize) -> String {
         return head(text, max_bytes).to_owned();
     }
     let head = head(text, keep.div_ceil(2));
-    let tail = &text[ceil_boundary(text, text.len() - keep / 2)..];
+    let tail = &text[text.ceil_char_boundary(text.len() - keep / 2)..];
     let elided = text.len() - head.len() - tail.len();
     let whole = text.len();
     format!("{head}\n[... {elided} of {whole} bytes elided from tool result ...]\n{tail}")
@@ -35,20 +35,7 @@ pub fn clamp(text: &str, max_bytes: usize) -> String {
 
 /// The longest start of `text` that has at most `max_bytes` and ends between characters.
 pub(super) fn head(text: &str, max_bytes: usize) -> &str {
-    let mut end = max_bytes.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
-
-/// The first place between characters at or after `at`.
-fn ceil_boundary(text: &str, at: usize) -> usize {
-    let mut start = at.min(text.len());
-    while !text.is_char_boundary(start) {
-        start += 1;
-    }
-    start
+    &text[..text.floor_char_boundary(max_bytes)]
 }
 
 #[cfg(test)]

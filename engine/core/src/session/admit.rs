@@ -5,7 +5,7 @@ use crate::acp::code;
 use crate::acp::frame::{Frame, Id};
 use crate::acp::params;
 use crate::mcp::ServerEvent;
-use crate::record::{CallOutcome, Failure, Head, Hook, HookOutcome, Record};
+use crate::record::{CallOutcome, Failure, Head, Hook, HookOutcome, Record, SessionOption};
 
 use super::state::{Objectors, Phase, Progress, Session};
 
@@ -66,6 +66,17 @@ pub enum Input {
         /// Milliseconds since it was started.
         elapsed_ms: u64,
     },
+    /// A skill was read, or not.
+    SkillLoaded {
+        /// The round within the session.
+        asked: u64,
+        /// Which call of the round.
+        index: usize,
+        /// What the model is shown.
+        text: String,
+        /// Whether that is an error.
+        is_error: bool,
+    },
     /// Calls that were told to stop had their time.
     DrainExpired {
         /// The round within the session.
@@ -125,7 +136,13 @@ impl Session {
             }
             Input::CallFinished { asked, index, outcome, line, elapsed_ms } => {
                 let head = Head::CallFinished { asked, index, outcome, elapsed_ms };
-                self.is_running(asked, index).then_some(Record { head, raw: line })
+                let runs = matches!(self.progress(asked, index), Some(Progress::Started));
+                runs.then_some(Record { head, raw: line })
+            }
+            Input::SkillLoaded { asked, index, text, is_error } => {
+                let head = Head::SkillLoaded { asked, index, is_error };
+                let loads = matches!(self.progress(asked, index), Some(Progress::Loading));
+                loads.then(|| Record { head, raw: text.into_bytes() })
             }
             Input::DrainExpired { asked } => {
                 let draining = self.is_calling(asked) && self.turn.as_ref().is_some_and(|t| t.cancelled);
@@ -154,6 +171,8 @@ impl Session {
             ("session/prompt", Some(id)) => self.admit_prompt(id, &params, draws),
             ("_goose/unstable/session/steer", Some(id)) => self.admit_steer(id, &params, draws),
             ("session/set_model", Some(id)) => admit_model(id, &params),
+            ("session/set_config_option", Some(id)) => self.admit_option(id, &params),
+            ("session/close", Some(id)) => Head::CloseRequested { id },
             _ => return None,
         };
         Some(Record { head, raw: line })
@@ -184,6 +203,25 @@ impl Session {
         refused(id, reason)
     }
 
+    fn admit_option(&self, id: Id, params: &serde_json::Value) -> Head {
+        let set = match params::set_option(params) {
+            Err(e) => return refused_option(id, &e),
+            Ok(set) => set,
+        };
+        let known = [SessionOption::Model, SessionOption::ThoughtLevel];
+        let Some(option) = known.into_iter().find(|option| option.as_str() == set.option) else {
+            return refused_option(id, &format!("unknown option `{}`; use model or thought_level", set.option));
+        };
+        let fits = match option {
+            SessionOption::Model => !set.value.trim().is_empty(),
+            SessionOption::ThoughtLevel => self.efforts().any(|effort| effort.as_str() == set.value),
+        };
+        if !fits {
+            return refused_option(id, &format!("`{}` is no value of {}", set.value, set.option));
+        }
+        Head::OptionSelected { id, option, value: set.value }
+    }
+
     fn is_asking(&self, asked: u64) -> bool {
         let asking = self.turn.as_ref().is_some_and(|t| matches!(t.phase, Phase::Asking { .. }));
         asking && self.asked == asked
@@ -203,13 +241,16 @@ impl Session {
         calling && self.asked == asked
     }
 
-    fn is_running(&self, asked: u64, index: usize) -> bool {
-        let slot = match self.turn.as_ref().map(|t| &t.phase) {
-            Some(Phase::Calling(slots)) => slots.get(index),
+    fn progress(&self, asked: u64, index: usize) -> Option<&Progress> {
+        match self.turn.as_ref().map(|t| &t.phase) {
+            Some(Phase::Calling(slots)) if self.asked == asked => slots.get(index).map(|s| &s.progress),
             _ => None,
-        };
-        self.asked == asked && slot.is_some_and(|s| matches!(s.progress, Progress::Started))
+        }
     }
+}
+
+fn refused_option(id: Id, what: &str) -> Head {
+    refused(id, format!("session/set_config_option: {what}"))
 }
 
 fn admit_model(id: Id, params: &serde_json::Value) -> Head {

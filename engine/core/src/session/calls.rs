@@ -10,6 +10,7 @@ use crate::dialect::AnsweredCall;
 use crate::history::{Call, Item, ToolResult};
 use crate::mcp::{self, CallResult};
 use crate::record::CallOutcome;
+use crate::skills;
 
 use super::state::{Phase, Progress, Session, Slot};
 use super::{Effect, INTERRUPTED_TEXT, REFLECTION};
@@ -57,6 +58,13 @@ impl Session {
         for call in calls {
             let shown = Value::Object(call.arguments.clone().unwrap_or_default());
             self.say(lines::call_pending(self.id(), &call.id, &call.name, &shown));
+            if call.name == skills::TOOL {
+                self.say(lines::call_started(self.id(), &call.id));
+                let name = shown.get("name").and_then(Value::as_str).map(str::to_owned);
+                self.outbox.push(Effect::LoadSkill { asked: self.asked, index: slots.len(), name });
+                slots.push(Slot { id: call.id, name: call.name, progress: Progress::Loading });
+                continue;
+            }
             let tool = self.opened.catalogue.find(&call.name).filter(|t| !t.hook);
             let progress = match (tool, call.arguments) {
                 (Some(tool), Ok(arguments)) => {
@@ -122,12 +130,22 @@ impl Session {
         self.back_fill();
     }
 
+    /// Fills the slot of a call that loads a skill.
+    pub(super) fn skill_loaded(&mut self, index: usize, text: &str, is_error: bool) {
+        let Some(slot) = self.slot(index) else { return };
+        let id = slot.id.clone();
+        let parts = vec![Part::Text(text.to_owned())];
+        slot.progress = Progress::Done(ToolResult { id: id.clone(), parts, is_error });
+        self.say(lines::call_returned(self.id(), &id, text, is_error));
+        self.back_fill();
+    }
+
     /// Ends calls as cancelled: those that never started, or all that are still open.
     pub(super) fn cancel_calls(&mut self, started_too: bool) {
         let Some(Phase::Calling(slots)) = self.turn.as_ref().map(|t| &t.phase) else { return };
         let ends = |slot: &Slot| match slot.progress {
             Progress::Waiting { .. } => true,
-            Progress::Started => started_too,
+            Progress::Started | Progress::Loading => started_too,
             Progress::Done(_) => false,
         };
         let open: Vec<usize> = slots.iter().enumerate().filter(|(_, s)| ends(s)).map(|(i, _)| i).collect();

@@ -1,7 +1,7 @@
 //! What follows from the state: the next decision, if one can be made without an input.
 
 use crate::acp::lines::{self, Line};
-use crate::acp::code;
+use crate::acp::{code, Profile};
 use crate::dialect;
 use crate::evidence;
 use crate::guard;
@@ -9,6 +9,7 @@ use crate::handoff::{self, Handoff};
 use crate::history::Item;
 use crate::record::{Head, Hook, Objection, Outcome, Record, StartedCall, StopReason};
 use crate::rope::{Body, Rope};
+use crate::usage::Tally;
 
 use super::state::{Compacting, Compaction, Objectors, Phase, Progress, Session, Slot, Turn};
 
@@ -17,7 +18,9 @@ impl Session {
     ///
     /// Pure and cheap to ask again: it changes nothing until its record is folded.
     pub fn decide(&self) -> Option<Record> {
-        let turn = self.turn.as_ref()?;
+        let Some(turn) = &self.turn else {
+            return self.closing.clone().map(|id| Record::bare(Head::SessionClosed { id }));
+        };
         match &turn.phase {
             Phase::Boundary(compaction) => Some(self.at_boundary(turn, *compaction)),
             Phase::Asking { .. } => None,
@@ -188,7 +191,8 @@ impl Session {
 
     /// Waiting calls start in call order while there is room for them.
     fn next_starts(&self, turn: &Turn, slots: &[Slot]) -> Option<Record> {
-        if turn.cancelled {
+        // Skills are read before anything else runs: they may say how it should be done.
+        if turn.cancelled || slots.iter().any(|s| matches!(s.progress, Progress::Loading)) {
             return None;
         }
         let running = slots.iter().filter(|s| matches!(s.progress, Progress::Started)).count();
@@ -220,7 +224,11 @@ impl Session {
         let usage = turn.saw_usage.then(|| lines::usage(self.id(), &self.tally, &turn.model));
         let answer = match outcome {
             Outcome::Stopped(stop) => {
-                lines::result(&turn.id, &serde_json::json!({"stopReason": stop.as_str()}))
+                let mut answer = serde_json::json!({"stopReason": stop.as_str()});
+                if let (Profile::Standard, true) = (self.opened.profile, turn.saw_usage) {
+                    answer["usage"] = turn_usage(&turn.tally);
+                }
+                lines::result(&turn.id, &answer)
             }
             Outcome::Failed { code, message } => {
                 lines::error(&turn.id, self.opened.profile.code(*code), message)
@@ -249,6 +257,21 @@ impl Session {
         records.push(Record::bare(Head::TurnInterrupted { said }));
         records
     }
+}
+
+/// A turn's tokens in the public standard's words; what is not known is left out.
+fn turn_usage(tally: &Tally) -> serde_json::Value {
+    let mut usage = serde_json::json!({
+        "inputTokens": tally.input.unwrap_or(0),
+        "outputTokens": tally.output.unwrap_or(0),
+    });
+    if let Some(cached) = tally.cached {
+        usage["cachedReadTokens"] = cached.into();
+    }
+    if let Some(total) = tally.total.exact() {
+        usage["totalTokens"] = total.into();
+    }
+    usage
 }
 
 /// The error of a turn whose prompt is none.

@@ -43,6 +43,15 @@ pub enum Effect {
         /// The arguments, an object.
         arguments: Value,
     },
+    /// Read a skill for a call.
+    LoadSkill {
+        /// The round within the session.
+        asked: u64,
+        /// Which call of the round.
+        index: usize,
+        /// What is to be loaded: a skill's name, or a name, a slash and a file's path.
+        name: Option<String>,
+    },
     /// Tell the calls under way to stop; an expired drain comes back as an input.
     StopCalls {
         /// The round within the session.
@@ -72,6 +81,8 @@ pub enum Effect {
     Inform(String),
     /// Something that the operator should look into.
     Warn(String),
+    /// The session is closed: its servers are taken down.
+    Close,
     /// A turn is over: what is in the log must survive a power loss before more is said.
     Settle,
 }

@@ -1,11 +1,11 @@
 //! Taking a record in: total, deterministic, and the only way in which a session changes.
 
-use crate::acp::{blocks, lines};
+use crate::acp::{blocks, lines, Profile};
 use crate::dialect::{self, Answer, AnswerError, Dialect, Encoder, Stop};
 use crate::history::{Assistant, History, Item};
 use crate::mcp::ServerEvent;
 use crate::provider::ApiMode;
-use crate::record::{CallOutcome, Head, Outcome, Record, SessionOpened, StopReason};
+use crate::record::{CallOutcome, Head, Outcome, Record, StopReason};
 use crate::retry::{Attempts, Failed, Timing, Verdict};
 use crate::rope::Rope;
 use crate::said::Said;
@@ -25,16 +25,10 @@ impl Session {
         let system_prompt = String::from_utf8_lossy(&record.raw).into_owned();
         let route = opened.settings.route(&opened.settings.model, opened.upgraded);
         let encoder = Encoder::new(route.form, &opened.settings, &system_prompt);
-        let servers = (0..opened.catalogue.servers.len()).map(|server| ServerState {
-            tools: opened.catalogue.of_server(server).map(|t| t.bare.clone()).collect(),
-            hook_timeouts: 0,
-            attempts: 0,
-            exhausted: false,
-        });
-        let answer = lines::result(&opened.id, &opened_answer(&opened));
         let mut session = Session {
-            servers: servers.collect(),
+            servers: ServerState::all(&opened.catalogue),
             upgraded: opened.upgraded,
+            closing: None,
             opened,
             system_prompt,
             history: History::default(),
@@ -54,7 +48,7 @@ impl Session {
             outbox: Vec::new(),
         };
         session.encode_tools();
-        session.say(answer);
+        session.say(lines::result(&session.opened.id, &session.opened_answer()));
         Some(session)
     }
 
@@ -62,6 +56,17 @@ impl Session {
     pub fn fold(&mut self, record: &Record) {
         match &record.head {
             Head::SessionOpened(_) => {}
+            Head::SessionResumed { opened, tells_history } => self.resumed(opened, *tells_history),
+            Head::OptionSelected { id, option, value } => self.option_selected(id, *option, value),
+            Head::CloseRequested { id } => {
+                self.closing = Some(id.clone());
+                self.cancelled();
+            }
+            Head::SessionClosed { id } => {
+                self.closing = None;
+                self.say(lines::result(id, &serde_json::json!({})));
+                self.outbox.push(Effect::Close);
+            }
             Head::TurnPrompted { id, run, .. } => self.prompted(id, run, &record.raw),
             Head::LineRefused { id, code, message } => {
                 self.say(lines::error(id, self.opened.profile.code(*code), message));
@@ -114,12 +119,17 @@ impl Session {
                 self.start_calls(calls.iter().map(|c| c.index));
             }
             Head::CallFinished { index, outcome, .. } => self.finish_call(*index, outcome, &record.raw),
+            Head::SkillLoaded { index, is_error, .. } => {
+                self.skill_loaded(*index, &String::from_utf8_lossy(&record.raw), *is_error);
+            }
             Head::DrainExpired { .. } => {
                 self.outbox.push(Effect::AbortCalls);
                 self.cancel_calls(true);
             }
             Head::ServerChanged { server, change } => self.server_changed(*server, change),
-            Head::KeepaliveTicked { .. } => self.say(lines::keepalive(self.id())),
+            Head::KeepaliveTicked { .. } => {
+                self.say(lines::keepalive(self.id(), self.opened.profile));
+            }
             Head::TurnEnded { outcome, .. } => self.ended(outcome),
             Head::TurnInterrupted { .. } => self.interrupted(),
         }
@@ -147,6 +157,7 @@ impl Session {
             round: 0,
             cancelled: false,
             steers: std::collections::VecDeque::new(),
+            tally: Tally::default(),
             saw_usage: false,
             rejections: 0,
             reminders: 0,
@@ -299,10 +310,16 @@ impl Session {
         }
         self.tally.add(usage);
         let Some(turn) = self.turn.as_mut() else { return };
-        if usage.is_reported() {
-            turn.saw_usage = true;
-            let line = lines::usage(&self.opened.session, &self.tally, &turn.model);
-            self.say(line);
+        turn.tally.add(usage);
+        if !usage.is_reported() {
+            return;
+        }
+        turn.saw_usage = true;
+        let line = lines::usage(&self.opened.session, &self.tally, &turn.model);
+        self.say(line);
+        if self.opened.profile == Profile::Standard {
+            let used = usage.input.unwrap_or(0).saturating_add(usage.output.unwrap_or(0));
+            self.say(lines::context(self.id(), used, self.opened.settings.max_context_tokens));
         }
     }
 
@@ -409,13 +426,3 @@ fn wants_responses(outcome: &Outcome) -> bool {
     let message = message.to_lowercase();
     ["/v1/responses", "responses api instead", "use the responses api"].iter().any(|words| message.contains(words))
 }
-
-fn opened_answer(opened: &SessionOpened) -> serde_json::Value {
-    let available = opened.models.iter().map(|m| serde_json::json!({"modelId": m, "name": m}));
-    let available: Vec<_> = available.collect();
-    serde_json::json!({
-        "sessionId": opened.session,
-        "models": {"currentModelId": opened.settings.model, "availableModels": available},
-    })
-}
-

@@ -10,6 +10,7 @@ mod decide;
 mod effect;
 mod fold;
 mod hooks;
+mod options;
 mod state;
 
 pub use admit::{Draws, Input};

@@ -7,13 +7,14 @@ use crate::acp::frame::Id;
 use crate::acp::lines::Line;
 use crate::dialect::Encoder;
 use crate::history::{History, Item, ToolResult};
-use crate::mcp::{ResultLimits, Tool, RESULT_TOTAL_MAX_BYTES};
+use crate::mcp::{Catalogue, ResultLimits, Tool, RESULT_TOTAL_MAX_BYTES};
 use crate::provider::Route;
 use crate::record::{Outcome, SessionOpened, StopReason};
 use crate::retry::Attempts;
 use crate::rope::{Chunk, Rope};
 use crate::said::Said;
 use crate::session::Effect;
+use crate::skills;
 use crate::usage::Tally;
 
 /// One session.
@@ -30,6 +31,7 @@ pub struct Session {
     pub(super) tally: Tally,
     pub(super) model_override: Option<String>,
     pub(super) upgraded: bool,
+    pub(super) closing: Option<Id>,
     pub(super) servers: Vec<ServerState>,
     pub(super) tools: Option<Chunk>,
     pub(super) turns: u64,
@@ -62,6 +64,19 @@ pub struct ServerState {
     pub exhausted: bool,
 }
 
+impl ServerState {
+    /// The servers of a catalogue, all well.
+    pub(super) fn all(catalogue: &Catalogue) -> Vec<ServerState> {
+        let well = |server: usize| ServerState {
+            tools: catalogue.of_server(server).map(|tool| tool.bare.clone()).collect(),
+            hook_timeouts: 0,
+            attempts: 0,
+            exhausted: false,
+        };
+        (0..catalogue.servers.len()).map(well).collect()
+    }
+}
+
 /// A turn under way.
 #[derive(Clone, Debug)]
 pub(super) struct Turn {
@@ -72,6 +87,7 @@ pub(super) struct Turn {
     pub(super) round: u32,
     pub(super) cancelled: bool,
     pub(super) steers: VecDeque<Vec<Block>>,
+    pub(super) tally: Tally,
     pub(super) saw_usage: bool,
     pub(super) rejections: u32,
     pub(super) reminders: u32,
@@ -148,6 +164,8 @@ pub(super) struct Slot {
 pub(super) enum Progress {
     Waiting { server: usize, bare: String, arguments: serde_json::Map<String, serde_json::Value> },
     Started,
+    /// A skill is being read for it.
+    Loading,
     Done(ToolResult),
 }
 
@@ -248,13 +266,16 @@ impl Session {
     }
 
     pub(super) fn encode_tools(&mut self) {
-        let offered = self.opened.catalogue.tools.iter().filter(|tool| self.is_offered(tool));
-        self.tools = self.encoder.encode_tools(&offered.collect::<Vec<_>>());
+        let load_skill = (!self.opened.skills.is_empty()).then(skills::tool);
+        let servers = self.opened.catalogue.tools.iter().filter(|tool| self.is_offered(tool));
+        let offered: Vec<&Tool> = servers.chain(&load_skill).collect();
+        self.tools = self.encoder.encode_tools(&offered);
     }
 
     /// Makes sure that the history is encoded in the form that `route` wants.
     pub(super) fn encode_for(&mut self, route: &Route) {
-        if self.encoder.form() != route.form {
+        let effort = self.opened.settings.effort;
+        if self.encoder.form() != route.form || self.encoder.effort() != effort {
             self.encoder = Encoder::new(route.form, &self.opened.settings, &self.system_prompt);
             self.encoder.push(self.history.items());
             self.encode_tools();

@@ -1,1 +1,14 @@
+//! The session as its client, its model and its servers see it: lines in, requests and lines out.
 
+mod cancel;
+mod emission;
+mod entry;
+mod handoff;
+mod hooks;
+mod properties;
+mod recovery;
+mod retries;
+mod rig;
+mod steer;
+mod tools;
+mod usage;

@@ -1,0 +1,554 @@
+//! A driver without a world: inputs go through `admit`, records are kept, decisions drained, and whatever
+//! the session wants done is collected. When a rig goes out of scope its whole log is checked: it replays
+//! without a difference, every record survives its encoding, and the evidence of every request gives the
+//! bytes that were sent.
+
+use serde_json::{json, Value};
+
+use crate::acp::frame::{classify, Id};
+use crate::acp::Profile;
+use crate::evidence;
+use crate::history::Item;
+use crate::mcp::{Catalogue, ServerEvent, ToolSpec};
+use crate::provider::{ApiMode, Provider};
+use crate::record::{CallOutcome, Failure, Head, Hook, HookOutcome, Record, SessionOpened, RECORD_VERSION};
+use crate::replay::Replay;
+use crate::session::{Draws, Effect, Input, Session};
+use crate::settings::Settings;
+
+pub(super) const SYSTEM_PROMPT: &str = "You are a test.";
+/// The draw for back-offs unless a test says otherwise.
+pub(super) const JITTER: u16 = 500;
+
+pub(super) struct Rig {
+    pub(super) session: Session,
+    pub(super) log: Vec<Record>,
+    /// Every request, in order.
+    pub(super) asks: Vec<Ask>,
+    /// Every call that was started, in order.
+    pub(super) calls: Vec<Started>,
+    /// Everything else that was to be done.
+    pub(super) effects: Vec<Effect>,
+    /// Every line to the client.
+    pub(super) lines: Vec<Value>,
+    told: usize,
+    draws: u32,
+    /// The bytes of the last request that its evidence gives.
+    evident: Vec<u8>,
+    /// What the evidence of each fresh request gives, until its effect is seen.
+    promised: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Ask {
+    pub(super) asked: u64,
+    pub(super) first: bool,
+    pub(super) keepalive: bool,
+    pub(super) after_ms: u64,
+    pub(super) path: String,
+    pub(super) bytes: Vec<u8>,
+    pub(super) body: Value,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Started {
+    pub(super) asked: u64,
+    pub(super) index: usize,
+    pub(super) server: usize,
+    pub(super) bare: String,
+    pub(super) arguments: Value,
+}
+
+/// A server for [`catalogue`]: its name and its tools.
+pub(super) type ServerTools<'a> = (&'a str, &'a [&'a str]);
+
+pub(super) fn catalogue(servers: &[ServerTools<'_>]) -> Catalogue {
+    let spec = |name: &&str| ToolSpec {
+        name: (*name).to_owned(),
+        description: format!("does {name}"),
+        input_schema: json!({"type": "object"}),
+    };
+    let servers = servers.iter().map(|(name, tools)| ((*name).to_owned(), tools.iter().map(spec).collect()));
+    Catalogue::build(servers.collect()).expect("a legal catalogue")
+}
+
+pub(super) fn settings() -> Settings {
+    Settings {
+        provider: Provider::of_word("openai").expect("a provider"),
+        api: ApiMode::Chat,
+        base_url: "http://model.test/v1".into(),
+        model: "m".into(),
+        max_output_tokens: 1000,
+        max_context_tokens: 200_000,
+        max_rounds: 0,
+        max_handoffs: 10,
+        stop_max_rejections: 3,
+        require_reply: false,
+        max_history_bytes: 16 * 1024 * 1024,
+        max_parallel_tools: 8,
+        max_tool_result_text_bytes: 51_200,
+        prompt_caching: true,
+        effort: None,
+    }
+}
+
+pub(super) fn opened() -> SessionOpened {
+    SessionOpened {
+        id: id("0"),
+        session: "ses_1".into(),
+        profile: Profile::Harness,
+        cwd: "/work".into(),
+        settings: settings(),
+        servers: vec![],
+        catalogue: catalogue(&[("t", &["say", "shell"])]),
+        upgraded: false,
+        models: vec!["m".into()],
+        sources: vec![],
+        skills: vec![],
+        hook_servers: vec![],
+        prompt_source: "built-in".into(),
+    }
+}
+
+pub(super) fn id(json: &str) -> Id {
+    serde_json::from_value(json!(json)).expect("an id")
+}
+
+pub(super) fn anthropic(opened: &mut SessionOpened) {
+    opened.settings.provider = Provider::of_word("anthropic").expect("a provider");
+    opened.settings.base_url = "http://claude.test".into();
+}
+
+impl Rig {
+    pub(super) fn new() -> Rig {
+        Rig::with(|_| {})
+    }
+
+    pub(super) fn with(change: impl FnOnce(&mut SessionOpened)) -> Rig {
+        let mut opened = opened();
+        change(&mut opened);
+        let head = Head::SessionOpened(Box::new(opened));
+        Rig::open(Record { head, raw: SYSTEM_PROMPT.as_bytes().to_vec() })
+    }
+
+    pub(super) fn open(first: Record) -> Rig {
+        let session = Session::open(&first).expect("a session");
+        let mut rig = Rig {
+            session,
+            log: vec![first],
+            asks: vec![],
+            calls: vec![],
+            effects: vec![],
+            lines: vec![],
+            told: 0,
+            draws: 0,
+            evident: vec![],
+            promised: vec![],
+        };
+        rig.perform();
+        rig.told = rig.lines.len();
+        rig
+    }
+
+    /// Gives an input to the session; false if it was refused as late or meaningless.
+    pub(super) fn input(&mut self, input: Input) -> bool {
+        assert!(self.session.decide().is_none(), "an input came while a decision was pending");
+        let mut next = self.session.admit(input);
+        let admitted = next.is_some();
+        while let Some(record) = next {
+            self.append(record);
+            next = self.session.decide();
+        }
+        self.perform();
+        admitted
+    }
+
+    fn append(&mut self, record: Record) {
+        match &record.head {
+            Head::RoundAsked { evidence, .. } => {
+                self.evident = evidence::rebuild(&self.evident, evidence, &record.raw).expect("whole evidence");
+                self.promised.push(self.evident.clone());
+                assert_eq!(self.session.history().unpaired_call(), None, "a request with an unpaired call");
+            }
+            Head::SummaryAsked { evidence, .. } => {
+                self.promised.push(evidence::rebuild(b"", evidence, &record.raw).expect("whole evidence"));
+            }
+            _ => {}
+        }
+        let before = self.session.tally();
+        self.session.fold(&record);
+        let after = self.session.tally();
+        assert!(after.input >= before.input && after.output >= before.output && after.cached >= before.cached);
+        self.log.push(record);
+    }
+
+    /// Appends and folds records as they come from elsewhere.
+    pub(super) fn take(&mut self, records: Vec<Record>) {
+        records.into_iter().for_each(|record| self.append(record));
+        self.perform();
+    }
+
+    fn perform(&mut self) {
+        for effect in self.session.take_outbox() {
+            match effect {
+                Effect::Say(line) => self.lines.push(serde_json::from_slice(&line).expect("a line is JSON")),
+                Effect::Ask { asked, first, keepalive, after_ms, path, body } => {
+                    let bytes = body.to_vec();
+                    if first {
+                        assert_eq!(self.promised.remove(0), bytes, "evidence and request differ");
+                    } else {
+                        assert_eq!(self.asks.last().expect("a first attempt").bytes, bytes);
+                    }
+                    let body = serde_json::from_slice(&bytes).expect("a request is JSON");
+                    self.asks.push(Ask { asked, first, keepalive, after_ms, path, bytes, body });
+                }
+                Effect::Call { asked, index, server, tool, bare, arguments } => {
+                    assert!(tool.ends_with(&format!("__{bare}")));
+                    self.calls.push(Started { asked, index, server, bare, arguments });
+                }
+                other => self.effects.push(other),
+            }
+        }
+    }
+
+    fn draws(&mut self) -> Draws {
+        self.draws += 1;
+        let n = self.draws;
+        Draws { turn: format!("turn_{n}"), run: format!("run_{n}"), message: format!("steer_{n}") }
+    }
+
+    pub(super) fn send_line(&mut self, line: &[u8]) -> bool {
+        let draws = self.draws();
+        self.input(Input::Line { frame: classify(line), line: line.to_vec(), draws })
+    }
+
+    /// A request of the client. The id counts up from 1 with each line.
+    pub(super) fn request(&mut self, method: &str, params: Value) -> bool {
+        let id = self.draws + 1;
+        let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.send_line(line.to_string().as_bytes())
+    }
+
+    pub(super) fn prompt(&mut self, text: &str) -> bool {
+        self.prompt_blocks(json!([{"type": "text", "text": text}]))
+    }
+
+    pub(super) fn prompt_blocks(&mut self, blocks: Value) -> bool {
+        self.request("session/prompt", json!({"sessionId": "ses_1", "prompt": blocks}))
+    }
+
+    /// A steer for the running turn, which is the one with `run`.
+    pub(super) fn steer(&mut self, run: &str, text: &str) -> bool {
+        self.steer_blocks(run, json!([{"type": "text", "text": text}]))
+    }
+
+    pub(super) fn steer_blocks(&mut self, run: &str, blocks: Value) -> bool {
+        let params = json!({"sessionId": "ses_1", "expectedRunId": run, "prompt": blocks});
+        self.request("_goose/unstable/session/steer", params)
+    }
+
+    pub(super) fn cancel(&mut self) -> bool {
+        let line = json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "ses_1"}});
+        self.send_line(line.to_string().as_bytes())
+    }
+
+    pub(super) fn set_model(&mut self, model: &str) -> bool {
+        self.request("session/set_model", json!({"sessionId": "ses_1", "modelId": model}))
+    }
+
+    /// The model answers the last request.
+    pub(super) fn answer(&mut self, body: &Value) -> bool {
+        self.answer_to(self.session.asked(), body)
+    }
+
+    pub(super) fn answer_to(&mut self, asked: u64, body: &Value) -> bool {
+        self.answer_bytes(asked, body.to_string().into_bytes())
+    }
+
+    pub(super) fn answer_bytes(&mut self, asked: u64, body: Vec<u8>) -> bool {
+        let headers = vec![("request-id".to_owned(), "r".to_owned())];
+        self.input(Input::Answered { asked, status: 200, headers, body, elapsed_ms: 2000, jitter_permille: JITTER })
+    }
+
+    /// The last request fails.
+    pub(super) fn fail(&mut self, failure: Failure, body: &str) -> bool {
+        self.fail_drawing(failure, body, JITTER)
+    }
+
+    pub(super) fn fail_drawing(&mut self, failure: Failure, body: &str, jitter_permille: u16) -> bool {
+        self.input(Input::AttemptFailed {
+            asked: self.session.asked(),
+            failure,
+            headers: vec![],
+            body: body.as_bytes().to_vec(),
+            retry_after_ms: None,
+            elapsed_ms: 2000,
+            jitter_permille,
+        })
+    }
+
+    /// A call of the last round returns `result`.
+    pub(super) fn finish(&mut self, index: usize, result: Value) -> bool {
+        let line = json!({"jsonrpc": "2.0", "id": 9, "result": result}).to_string().into_bytes();
+        self.finish_line(index, &line)
+    }
+
+    pub(super) fn finish_line(&mut self, index: usize, line: &[u8]) -> bool {
+        self.finish_as(index, CallOutcome::Returned, line)
+    }
+
+    pub(super) fn finish_as(&mut self, index: usize, outcome: CallOutcome, line: &[u8]) -> bool {
+        let asked = self.session.asked();
+        self.input(Input::CallFinished { asked, index, outcome, line: line.to_vec(), elapsed_ms: 5 })
+    }
+
+    pub(super) fn drain(&mut self) -> bool {
+        self.input(Input::DrainExpired { asked: self.session.asked() })
+    }
+
+    pub(super) fn tick(&mut self) -> bool {
+        self.input(Input::KeepaliveTick { asked: self.session.asked() })
+    }
+
+    pub(super) fn server(&mut self, server: usize, change: ServerEvent) -> bool {
+        self.input(Input::ServerChanged { server, change })
+    }
+
+    /// The hooks that were asked last come back, an outcome each.
+    pub(super) fn hooks(&mut self, outcomes: Vec<Heard>) -> bool {
+        let (hook, servers) = self.asked_hooks();
+        let mut lines = Vec::new();
+        let outcomes = outcomes.into_iter().map(|heard| match heard {
+            Heard::Line(line) => {
+                lines.extend_from_slice(&line);
+                HookOutcome::Returned { bytes: line.len() }
+            }
+            Heard::TimedOut => HookOutcome::TimedOut,
+            Heard::Failed => HookOutcome::Failed { text: "gone".into() },
+        });
+        let outcomes: Vec<HookOutcome> = outcomes.collect();
+        assert_eq!(outcomes.len(), servers.len(), "an outcome for each server that was asked");
+        let asked = self.session.asked();
+        self.input(Input::HooksFinished { asked, hook, servers, outcomes, lines })
+    }
+
+    /// Which hook was asked last, and of whom.
+    pub(super) fn asked_hooks(&self) -> (Hook, Vec<usize>) {
+        let last = self.effects.iter().rev().find_map(|effect| match effect {
+            Effect::RunHooks { hook, servers, .. } => Some((*hook, servers.clone())),
+            _ => None,
+        });
+        last.expect("hooks were asked")
+    }
+
+    pub(super) fn count_effects(&self, is: impl Fn(&Effect) -> bool) -> usize {
+        self.effects.iter().filter(|e| is(e)).count()
+    }
+
+    pub(super) fn count_records(&self, is: impl Fn(&Head) -> bool) -> usize {
+        self.log.iter().filter(|r| is(&r.head)).count()
+    }
+
+    /// The lines since the last look, in short.
+    pub(super) fn told(&mut self) -> Vec<String> {
+        let lines = self.lines[self.told..].iter().map(short).collect();
+        self.told = self.lines.len();
+        lines
+    }
+
+    pub(super) fn last_line(&self) -> &Value {
+        self.lines.last().expect("a line")
+    }
+
+    pub(super) fn last_ask(&self) -> &Ask {
+        self.asks.last().expect("a request")
+    }
+
+    /// The messages of the last request without the system prompt.
+    pub(super) fn messages(&self) -> Vec<Value> {
+        let all = self.last_ask().body["messages"].as_array().expect("messages");
+        all.iter().filter(|m| m["role"] != "system").cloned().collect()
+    }
+
+    /// The history in short, an item each.
+    pub(super) fn history(&self) -> Vec<String> {
+        let short = |item: &Item| match item {
+            Item::User(text) => format!("user {text}"),
+            Item::Assistant(a) => {
+                let calls: String = a.calls.iter().map(|c| format!(" {}", c.id)).collect();
+                format!("assistant {}{calls}", a.text)
+            }
+            Item::ToolResult(r) => {
+                let kind = if r.is_error { "error" } else { "result" };
+                format!("{kind} {} {}", r.id, crate::content::text_form(&r.parts))
+            }
+        };
+        self.session.history().items().iter().map(short).collect()
+    }
+
+    /// Prompts once and answers with calls of `t__say`, ids a, b, c ...
+    pub(super) fn calling(count: usize, change: impl FnOnce(&mut SessionOpened)) -> Rig {
+        let mut rig = Rig::with(change);
+        rig.prompt("go");
+        let ids = ["a", "b", "c", "d"];
+        let calls: Vec<_> = ids[..count].iter().map(|id| (*id, "t__say", json!("{}"))).collect();
+        rig.answer(&calls_of(&calls));
+        rig.told();
+        rig
+    }
+}
+
+/// What a hook had to say.
+pub(super) enum Heard {
+    Line(Vec<u8>),
+    TimedOut,
+    Failed,
+}
+
+pub(super) fn says(text: &str) -> Heard {
+    Heard::Line(json!({"jsonrpc": "2.0", "id": 1, "result": text_result(text)}).to_string().into_bytes())
+}
+
+pub(super) fn end_rejected() -> impl Fn(&Head) -> bool {
+    |head| matches!(head, Head::EndObjected { .. })
+}
+
+/// A Chat answer that ends the turn.
+pub(super) fn text(text: &str) -> Value {
+    finish_with(text, "stop")
+}
+
+pub(super) fn finish_with(text: &str, reason: &str) -> Value {
+    json!({"choices": [{"finish_reason": reason, "message": {"content": text}}]})
+}
+
+/// A Chat answer with calls: id, name, arguments.
+pub(super) fn calls_of(calls: &[(&str, &str, Value)]) -> Value {
+    let calls = calls.iter().map(|(id, name, arguments)| {
+        json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+    });
+    let calls: Vec<Value> = calls.collect();
+    json!({"choices": [{"finish_reason": "tool_calls", "message": {"content": null, "tool_calls": calls}}]})
+}
+
+pub(super) fn say_call(id: &str) -> Value {
+    calls_of(&[(id, "t__say", json!("{}"))])
+}
+
+/// The same answer with its usage.
+pub(super) fn costing(mut answer: Value, input: u64, output: u64) -> Value {
+    answer["usage"] = json!({"prompt_tokens": input, "completion_tokens": output});
+    answer
+}
+
+pub(super) fn costing_total(answer: Value, input: u64, output: u64, total: u64) -> Value {
+    let mut answer = costing(answer, input, output);
+    answer["usage"]["total_tokens"] = json!(total);
+    answer
+}
+
+pub(super) fn text_result(text: &str) -> Value {
+    json!({"content": [{"type": "text", "text": text}]})
+}
+
+pub(super) fn error_result(text: &str) -> Value {
+    json!({"content": [{"type": "text", "text": text}], "isError": true})
+}
+
+pub(super) fn status(status: u16, reason: &str) -> Failure {
+    Failure::Status { status, reason: reason.into() }
+}
+
+/// A line to the client in a few words.
+fn short(line: &Value) -> String {
+    let update = &line["params"]["update"];
+    let word = |key: &str| update[key].as_str().unwrap_or_default().to_owned();
+    let call = word("toolCallId");
+    match update["sessionUpdate"].as_str() {
+        None if line.get("error").is_some() => {
+            format!("error {}: {}", line["error"]["code"], line["error"]["message"].as_str().unwrap_or_default())
+        }
+        None => match line["result"]["stopReason"].as_str() {
+            Some(stop) => format!("stop {stop}"),
+            None => format!("result {}", line["result"]),
+        },
+        Some("session_info_update") => match update["_meta"]["goose"]["activeRunId"].as_str() {
+            Some(run) => format!("run {run}"),
+            None => format!("info {}", update["_meta"]["goose"]["queuedSteer"]["messageId"].as_str().unwrap_or("-")),
+        },
+        Some("agent_thought_chunk") => format!("thought {}", update["content"]["text"].as_str().unwrap_or("-")),
+        Some("agent_message_chunk") => format!("message {}", update["content"]["text"].as_str().unwrap_or("-")),
+        Some("tool_call") => format!("pending {call} {}", word("title")),
+        Some("tool_call_update") => match update["status"].as_str() {
+            Some("completed") if update["rawOutput"]["isError"] == true => format!("returned error {call}"),
+            Some("completed") => format!("completed {call}"),
+            Some("failed") => {
+                format!("failed {call}: {}", update["rawOutput"]["error"].as_str().unwrap_or_default())
+            }
+            other => format!("{} {call}", other.unwrap_or("-")),
+        },
+        Some("usage_update") => {
+            let total = update.get("accumulatedTotalTokens").map_or("-".into(), Value::to_string);
+            let (input, output) = (&update["accumulatedInputTokens"], &update["accumulatedOutputTokens"]);
+            format!("usage {input}+{output} total {total}")
+        }
+        Some(other) => other.to_owned(),
+    }
+}
+
+/// The records as another process reads them from the log.
+pub(super) fn reread(records: &[Record]) -> Vec<Record> {
+    let again = records.iter().map(|record| {
+        let (kind, head) = record.encode_head();
+        Record::decode(&kind, RECORD_VERSION, &head, record.raw.clone()).expect("a record that can be read")
+    });
+    again.collect()
+}
+
+/// Folds records to a session whose outbox is empty.
+pub(super) fn fold_all(records: &[Record]) -> Session {
+    let mut session = Session::open(&records[0]).expect("a session");
+    records[1..].iter().for_each(|record| session.fold(record));
+    session.take_outbox();
+    session
+}
+
+/// Everything that two equal sessions have in common.
+pub(super) fn state(session: &Session) -> String {
+    let mut session = session.clone();
+    session.take_outbox();
+    format!("{session:?}")
+}
+
+/// The first difference that replay finds in `records`, or the session as it left it.
+pub(super) fn replayed(records: &[Record]) -> Replay {
+    let mut replay = Replay::default();
+    records.iter().for_each(|record| replay.step(record));
+    for turn in replay.turns() {
+        if let Some(difference) = &turn.difference {
+            panic!(
+                "replay of {}: {}\nrecorded {}\nrebuilt  {}",
+                turn.turn,
+                difference.what,
+                String::from_utf8_lossy(&difference.recorded),
+                String::from_utf8_lossy(&difference.rebuilt)
+            );
+        }
+    }
+    replay
+}
+
+pub(super) fn check_log(records: &[Record], session: &Session) {
+    let again = reread(records);
+    assert!(again == records, "a record changed in its encoding");
+    let replay = replayed(&again);
+    assert!(state(replay.session().expect("a session")) == state(session), "the replay ends in another state");
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            check_log(&self.log, &self.session);
+        }
+    }
+}

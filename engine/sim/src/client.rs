@@ -1,0 +1,204 @@
+//! The simulated client: what it sends, and the account it keeps of what it was answered.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{json, Value};
+
+use crate::dice::Dice;
+use crate::setup::{OPENED_BY, SESSION};
+use crate::violation::{Invariant, Violation};
+
+/// Longest text of a prompt, in bytes.
+const PROMPT_MAX_BYTES: usize = 2_000;
+
+/// The client.
+#[derive(Clone, Debug)]
+pub struct Client {
+    moves_left: u32,
+    next_id: u64,
+    models: &'static [&'static str],
+    /// The requests that are still to be answered.
+    open: BTreeSet<String>,
+    /// Answers still to come for lines that have no id.
+    open_nameless: u32,
+    /// The prompt under way.
+    prompt: Option<String>,
+    /// The run that the agent said is active.
+    run: Option<String>,
+    /// What each steer with text says, by the request's id.
+    steers: BTreeMap<String, String>,
+}
+
+impl Client {
+    /// A client that has asked for its session and is going to do `moves` things.
+    pub fn new(moves: u32, models: &'static [&'static str]) -> Client {
+        Client {
+            moves_left: moves,
+            next_id: OPENED_BY + 1,
+            models,
+            open: BTreeSet::from([OPENED_BY.to_string()]),
+            open_nameless: 0,
+            prompt: None,
+            run: None,
+            steers: BTreeMap::new(),
+        }
+    }
+
+    /// Whether it has done everything that it was going to do.
+    pub fn is_quiet(&self) -> bool {
+        self.moves_left == 0
+    }
+
+    /// The words of each steer that was sent with text, by the id of its request.
+    pub fn steers(&self) -> &BTreeMap<String, String> {
+        &self.steers
+    }
+
+    /// The next line that it sends.
+    pub fn next_line(&mut self, dice: &mut Dice) -> Vec<u8> {
+        self.moves_left = self.moves_left.saturating_sub(1);
+        if self.prompt.is_none() && dice.chance(800) {
+            return self.prompt(dice);
+        }
+        match dice.size(0..20) {
+            0..=6 => self.steer(dice),
+            7..=9 => self.cancel(dice),
+            10..=12 => self.set_model(dice),
+            13..=14 => self.prompt(dice),
+            _ => self.bad_line(dice),
+        }
+    }
+
+    /// The process that owed answers is gone.
+    pub fn forgets(&mut self) {
+        self.open.clear();
+        self.open_nameless = 0;
+        self.prompt = None;
+        self.run = None;
+    }
+
+    /// Takes in a line of the agent.
+    pub fn hear(&mut self, line: &[u8]) -> Result<(), Violation> {
+        let text = String::from_utf8_lossy(line);
+        let wrong = |why: &str| Violation::new(Invariant::Answers, format!("{why}: {text}"));
+        let value: Value = serde_json::from_str(&text).map_err(|_| wrong("a line is no JSON"))?;
+        if value.get("method").is_some() {
+            if let Some(run) = value.pointer("/params/update/_meta/goose/activeRunId").and_then(Value::as_str) {
+                self.run = Some(run.to_owned());
+            }
+            return Ok(());
+        }
+        let id = value.get("id").map(Value::to_string).unwrap_or_default();
+        if id == "null" && self.open_nameless > 0 {
+            self.open_nameless -= 1;
+            return Ok(());
+        }
+        if !self.open.remove(&id) {
+            return Err(wrong("an answer that nobody waits for"));
+        }
+        if self.prompt.as_ref() == Some(&id) {
+            self.prompt = None;
+            self.run = None;
+        }
+        Ok(())
+    }
+
+    /// Checks that nothing is left unanswered.
+    pub fn check_answered(&self) -> Result<(), Violation> {
+        if self.open.is_empty() && self.open_nameless == 0 {
+            return Ok(());
+        }
+        let detail = format!("no answer for {:?}, nor for {} nameless lines", self.open, self.open_nameless);
+        Err(Violation::new(Invariant::Answers, detail))
+    }
+
+    fn id(&mut self, dice: &mut Dice) -> String {
+        let number = self.next_id;
+        self.next_id += 1;
+        let id = if dice.chance(300) { format!("\"c-{number}\"") } else { number.to_string() };
+        self.open.insert(id.clone());
+        id
+    }
+
+    fn prompt(&mut self, dice: &mut Dice) -> Vec<u8> {
+        let id = self.id(dice);
+        let text = format!("prompt {id} ") + &"p".repeat(dice.size(0..PROMPT_MAX_BYTES));
+        let blocks = match dice.size(0..20) {
+            0 => json!([{"type": "image", "data": "AAAA", "mimeType": "image/png"}]),
+            1 => json!([{"type": "resource_link", "uri": "file:///x", "name": "x"}, {"type": "text", "text": text}]),
+            _ => json!([{"type": "text", "text": text}]),
+        };
+        if self.prompt.is_none() {
+            self.prompt = Some(id.clone());
+        }
+        request(&id, "session/prompt", &json!({"sessionId": SESSION, "prompt": blocks}))
+    }
+
+    fn steer(&mut self, dice: &mut Dice) -> Vec<u8> {
+        let id = self.id(dice);
+        let words = format!("steer<{}>", self.next_id);
+        let blocks = match dice.size(0..8) {
+            0 => json!([{"type": "text", "text": "  "}]),
+            1 => json!([]),
+            _ => {
+                self.steers.insert(id.clone(), words.clone());
+                json!([{"type": "text", "text": words}])
+            }
+        };
+        let run = match (&self.run, dice.size(0..8)) {
+            (_, 0) => "run_of_another_time",
+            (_, 1) => "",
+            (run, _) => run.as_deref().unwrap_or("run_unknown"),
+        };
+        let params = json!({"sessionId": SESSION, "expectedRunId": run, "prompt": blocks});
+        request(&id, "_goose/unstable/session/steer", &params)
+    }
+
+    fn cancel(&mut self, dice: &mut Dice) -> Vec<u8> {
+        let params = json!({"sessionId": SESSION});
+        if dice.chance(300) {
+            let id = self.id(dice);
+            return request(&id, "session/cancel", &params);
+        }
+        json!({"jsonrpc": "2.0", "method": "session/cancel", "params": params}).to_string().into_bytes()
+    }
+
+    fn set_model(&mut self, dice: &mut Dice) -> Vec<u8> {
+        let id = self.id(dice);
+        let model = if dice.chance(100) { " " } else { dice.pick(self.models) };
+        request(&id, "session/set_model", &json!({"sessionId": SESSION, "modelId": model}))
+    }
+
+    /// A line that is refused or passed over: in its form, its method, its session or its parameters.
+    fn bad_line(&mut self, dice: &mut Dice) -> Vec<u8> {
+        let nameless: &[u8] = match dice.size(0..12) {
+            0 => b"not json",
+            1 => b"[]",
+            2 => b"{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"session/prompt\"}",
+            3 => return b" \t".to_vec(),
+            4 => return b"{\"jsonrpc\":\"2.0\",\"method\":\"session/new\",\"params\":3}".to_vec(),
+            5 => return b"{\"jsonrpc\":\"2.0\",\"id\":77,\"result\":{}}".to_vec(),
+            _ => b"",
+        };
+        if !nameless.is_empty() {
+            self.open_nameless += 1;
+            return nameless.to_vec();
+        }
+        let id = self.id(dice);
+        let odd = dice.pick(&["{}", "null", "[1]", "{\"sessionId\":\"ses_none\",\"prompt\":[]}"]);
+        let own = format!("{{\"sessionId\":\"{SESSION}\",\"prompt\":7,\"modelId\":7,\"expectedRunId\":7}}");
+        let params = if dice.chance(500) { own.as_str() } else { odd };
+        let method = dice.pick(&[
+            "session/prompt",
+            "_goose/unstable/session/steer",
+            "session/set_model",
+            "session/unheard_of",
+            "initialize",
+        ]);
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}").into_bytes()
+    }
+}
+
+fn request(id: &str, method: &str, params: &Value) -> Vec<u8> {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}").into_bytes()
+}
