@@ -3,6 +3,7 @@
 mod agent;
 mod answers;
 mod bad_input;
+mod comes_back;
 mod cut;
 mod demo;
 mod fixtures;
