@@ -122,6 +122,19 @@ impl Agent {
         self.stderr.recv_timeout(PATIENCE).expect("its servers end with it");
     }
 
+    /// SIGKILL to the agent alone; what it started may go on.
+    pub(crate) fn kill_alone(mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("waited");
+    }
+
+    /// SIGTERM; gives the agent's log once nothing of it is left.
+    pub(crate) fn terminate(self) -> String {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").arg(pid).status().expect("runs").success());
+        self.stderr.recv_timeout(PATIENCE).expect("ends at SIGTERM")
+    }
+
     /// Goes away as a client does; gives the agent's log once nothing of it is left.
     pub(crate) fn close(mut self) -> String {
         self.stdin = None;

@@ -8,6 +8,7 @@ mod cut;
 mod demo;
 mod fixtures;
 mod kill;
+mod leftovers;
 mod record;
 mod releases;
 mod shapes;

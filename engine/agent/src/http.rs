@@ -22,7 +22,7 @@ use isahc::http::{HeaderName, HeaderValue, StatusCode};
 use surf::http::{Method, Url};
 
 use self::chunks::Chunks;
-use self::curl::{Curl, TrueStatus};
+use self::curl::{Curl, TrueStatus, Within};
 
 use crate::secret::Secret;
 
@@ -148,25 +148,45 @@ impl ModelClient {
         self.exchange(url, headers, body).await.into()
     }
 
-    /// Sends the fields of a form and waits for the answer. Dropping the future ends the request.
-    pub async fn post_form(&self, url: &str, fields: &[(&str, Secret<String>)]) -> Outcome {
+    /// Sends the fields of a form and waits for the whole answer, for `within` at most.
+    pub async fn post_form(
+        &self,
+        url: &str,
+        fields: &[(&str, Secret<String>)],
+        within: Duration,
+    ) -> Outcome {
         let exposed: Vec<_> = fields.iter().map(|(name, value)| (*name, value.expose().as_str())).collect();
         let request = surf::Body::from_form(&exposed)
             .map_err(|error| Failure::new(FailureKind::Request, format!("form for {url}: {error}")))
             .and_then(|form| build(Method::Post, url, &[], Some(form)));
-        self.send(url, request).await
+        self.send(url, request, within).await
     }
 
-    /// Asks for a document and waits for the answer. Dropping the future ends the request.
-    pub async fn get(&self, url: &str, headers: &[(&str, Secret<String>)]) -> Outcome {
-        self.send(url, build(Method::Get, url, headers, None)).await
+    /// Asks for a document and waits for the whole answer, for `within` at most.
+    pub async fn get(&self, url: &str, headers: &[(&str, Secret<String>)], within: Duration) -> Outcome {
+        self.send(url, build(Method::Get, url, headers, None), within).await
     }
 
-    async fn send(&self, url: &str, request: Result<surf::Request, Failure>) -> Outcome {
-        match request {
-            Ok(request) => self.exchange_once(url, request).await.into(),
-            Err(failure) => Outcome::Failed(failure),
-        }
+    /// curl is given the limit, and not a timer here: it goes on with a request whose future is dropped
+    /// until the server says something.
+    async fn send(
+        &self,
+        url: &str,
+        request: Result<surf::Request, Failure>,
+        within: Duration,
+    ) -> Outcome {
+        let mut request = match request {
+            Ok(request) => request,
+            Err(failure) => return Outcome::Failed(failure),
+        };
+        request.set_ext(Within(within));
+        let late = |failure: Failure| match failure.kind {
+            FailureKind::Timeout => {
+                Failure { text: format!("no answer from {url} within {}s", within.as_secs_f64()), ..failure }
+            }
+            _ => failure,
+        };
+        self.exchange_once(url, request).await.map_err(late).into()
     }
 
     async fn exchange(

@@ -13,6 +13,7 @@ pub mod hooks;
 pub mod http;
 pub mod ids;
 pub mod journal;
+pub mod leftovers;
 pub mod listing;
 pub mod mcp;
 pub mod opening;

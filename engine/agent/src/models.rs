@@ -150,7 +150,7 @@ impl ModelList {
 
     async fn get_with(&self, url: &str, token: &Secret<String>) -> Result<Answer, ListError> {
         let bearer = Secret::new(format!("Bearer {}", token.expose()));
-        match self.client.get(url, &[("authorization", bearer)]).await {
+        match self.client.get(url, &[("authorization", bearer)], self.patience).await {
             Outcome::Answered(answer) => Ok(answer),
             Outcome::Failed(failure) => Err(ListError::Transport(failure.text)),
         }

@@ -16,6 +16,7 @@ use waxlog_core::skills;
 use waxlog_store::Log;
 
 use crate::config::{Config, Environment, PromptSource};
+use crate::leftovers::MARK_VARIABLE;
 use crate::mcp::{ServerSettings, ServerSpec, Servers};
 use crate::models::ModelList;
 use crate::scrub::Scrubber;
@@ -35,6 +36,8 @@ pub struct Site {
     pub models: ModelList,
     /// The log, to find sessions again.
     pub log: Log,
+    /// What marks the processes of this agent.
+    pub mark: String,
     /// Whose dialect the client speaks.
     pub profile: Profile,
     /// Whether the endpoint is known to want the Responses wire.
@@ -131,7 +134,12 @@ async fn start_servers(site: &Site, wanted: &Wanted) -> Result<Servers, String> 
         name: server.name.clone(),
         command: server.command.clone(),
         args: server.args.clone(),
-        env: env.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect(),
+        env: env
+            .iter()
+            .cloned()
+            .chain([(MARK_VARIABLE.to_owned(), site.mark.clone())])
+            .map(|(name, value)| (name, Secret::new(value)))
+            .collect(),
         cwd: wanted.new.cwd.clone().into(),
     });
     let settings = ServerSettings {

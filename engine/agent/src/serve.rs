@@ -27,7 +27,7 @@ use crate::models::ModelList;
 use crate::opening::{self, Refusal, Site, Up, Wanted};
 use crate::scrub::Scrubber;
 use crate::stdio::{self, Incoming};
-use crate::{ids, listing, recovery, slot};
+use crate::{ids, leftovers, listing, recovery, slot};
 
 /// Messages that may wait for the connection's task.
 const QUEUE_MAX_MESSAGES: usize = 64;
@@ -97,6 +97,7 @@ pub fn serve(env: Environment, version: &str) -> Result<(), StartError> {
     let scrubber = Scrubber::of_environment(&env);
     let tokens = TokenSource::of(&config.provider, &env, &client, &scrubber)?;
     let log = slot::open_first(&config.home, config.durability)?;
+    let mark = leftovers::sweep(log.dir())?;
     let (out, writer) = stdio::start_writer()?;
     let (queue, events) = async_channel::bounded(QUEUE_MAX_MESSAGES);
     start_reader(config.limits.max_line_bytes, queue.clone())?;
@@ -114,6 +115,7 @@ pub fn serve(env: Environment, version: &str) -> Result<(), StartError> {
             scrubber,
             profile: Profile::default(),
             upgraded: false,
+            mark,
             env,
             config,
             settings,

@@ -315,7 +315,9 @@ impl Connection {
             "agentCapabilities": {
                 "loadSession": true,
                 "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
-                "promptCapabilities": {"image": false, "audio": false, "embeddedContext": false},
+                "promptCapabilities": {
+                    "image": false, "audio": false, "embeddedContext": profile == Profile::Standard,
+                },
                 "mcpCapabilities": {"http": false, "sse": false},
             },
             "agentInfo": {"name": "waxlog", "version": self.version},

@@ -567,7 +567,7 @@ impl Record {
     pub fn prompt_text(&self) -> Option<String> {
         match (&self.head, crate::acp::frame::classify(&self.raw)) {
             (Head::TurnPrompted { .. }, crate::acp::frame::Frame::Request { params, .. }) => {
-                blocks::text(&blocks::decode(params.get("prompt")).ok()?).ok()
+                blocks::text(&blocks::decode(params.get("prompt")).ok()?, Profile::Standard).ok()
             }
             _ => None,
         }

@@ -181,7 +181,8 @@ impl Replay {
 
     fn compare_interruption(&mut self, record: &Record) {
         let Head::TurnInterrupted { .. } = &record.head else { return };
-        let expected = self.session.as_ref().and_then(|s| s.recovery().pop());
+        let mut recovery = self.session.iter().flat_map(Session::recovery);
+        let expected = recovery.find(|r| matches!(r.head, Head::TurnInterrupted { .. }));
         if let Some(expected) = expected {
             self.compare_lines(&expected, record);
         }

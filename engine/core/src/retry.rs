@@ -92,8 +92,8 @@ impl Failed<'_> {
     /// a good status.
     pub fn judge_wrapped(&self, error_code: &str, text: &str, before: Attempts) -> Verdict {
         let now = Attempts { failed: before.failed + 1, ..before };
-        match error_code.parse::<u16>() {
-            Ok(status) if is_passing(status) => self.again_or(now, text.to_owned()),
+        match wrapped_status(error_code) {
+            Some(status) if is_passing(status) => self.again_or(now, text.to_owned()),
             _ => self.llm(text.to_owned()),
         }
     }
@@ -169,6 +169,19 @@ impl Failed<'_> {
 fn upstream_error(body: &str) -> Option<String> {
     let body: serde_json::Value = crate::json::from_outside(body.as_bytes()).ok()?;
     body.pointer("/error/metadata/error_type")?.as_str().map(str::to_owned)
+}
+
+/// The status that the code of a wrapped error stands for: its number, possibly before a type, or one of the
+/// words that Anthropic and OpenAI have for failures that pass.
+fn wrapped_status(error_code: &str) -> Option<u16> {
+    let code = error_code.split_once(", ").map_or(error_code, |(code, _type)| code);
+    match code {
+        "rate_limit_error" | "rate_limit_exceeded" => Some(429),
+        "api_error" | "server_error" => Some(500),
+        "timeout_error" => Some(504),
+        "overloaded_error" => Some(529),
+        number => number.parse().ok(),
+    }
 }
 
 fn is_passing(status: u16) -> bool {

@@ -72,8 +72,8 @@ impl Callback {
                 if let Ok(Err(error)) = served {
                     log::debug!("a browser's connection broke: {error}");
                 }
-                // A place is free again; that nobody waits for it is as good.
-                drop(leave.try_recv());
+                // A place is free again; its own entry is there to be taken.
+                let _ = leave.try_recv();
             });
         }
     }

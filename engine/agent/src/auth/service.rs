@@ -1,9 +1,7 @@
 //! The workspace's login service: where it is, and what it grants.
 
-use std::future::Future;
 use std::time::Duration;
 
-use async_std::future::timeout;
 use serde_json::Value;
 
 use super::surroundings::Surroundings;
@@ -90,7 +88,7 @@ impl Service {
     ) -> Result<Service, AuthError> {
         const WHAT: &str = "finding the login service";
         let failed = |reason| AuthError::Failed { what: WHAT, reason };
-        let answer = call(WHAT, url, call_max, client.get(url, &[])).await?;
+        let answer = answered(WHAT, client.get(url, &[], call_max).await)?;
         if !(200..300).contains(&answer.status) {
             return Err(failed(format!("{url} answered {} {}", answer.status, answer.reason)));
         }
@@ -116,7 +114,7 @@ impl Service {
         let (what, url) = (grant.name(), &self.token_endpoint);
         // What the service counts from is later, so the token is taken for a little older than it is.
         let asked_at_secs = surroundings.now_secs();
-        let answer = call(what, url, call_max, client.post_form(url, &grant.fields())).await?;
+        let answer = answered(what, client.post_form(url, &grant.fields(), call_max).await)?;
         match answer.status {
             200..=299 => {}
             400 | 401 | 403 => return Err(AuthError::Refused { what, answer: refusal(&answer) }),
@@ -134,19 +132,10 @@ impl Service {
     }
 }
 
-async fn call(
-    what: &'static str,
-    url: &str,
-    call_max: Duration,
-    request: impl Future<Output = Outcome>,
-) -> Result<Answer, AuthError> {
-    match timeout(call_max, request).await {
-        Ok(Outcome::Answered(answer)) => Ok(answer),
-        Ok(Outcome::Failed(failure)) => Err(AuthError::Failed { what, reason: failure.text }),
-        Err(_) => {
-            let reason = format!("no answer from {url} within {} s", call_max.as_secs_f64());
-            Err(AuthError::Failed { what, reason })
-        }
+fn answered(what: &'static str, outcome: Outcome) -> Result<Answer, AuthError> {
+    match outcome {
+        Outcome::Answered(answer) => Ok(answer),
+        Outcome::Failed(failure) => Err(AuthError::Failed { what, reason: failure.text }),
     }
 }
 

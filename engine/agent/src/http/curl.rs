@@ -3,6 +3,8 @@
 //! The client that `http-client` ships panics at a status that is not registered (529 is common here) and at
 //! a header that is not ASCII, and it cannot be configured far enough.
 
+use std::time::Duration;
+
 use http_client::{async_trait, http_types, HttpClient};
 use isahc::config::{Configurable, RedirectPolicy, VersionNegotiation};
 use isahc::http::StatusCode;
@@ -11,6 +13,10 @@ use super::{CONNECT_TIMEOUT, KEPT_HEADERS, READ_BYTES};
 
 /// The status as the server sent it: the type that surf has for it knows registered ones only.
 pub(super) struct TrueStatus(pub(super) StatusCode);
+
+/// How long a request may take as a whole, if it carries this.
+#[derive(Clone, Copy)]
+pub(super) struct Within(pub(super) Duration);
 
 /// curl behind the interface that surf asks for.
 #[derive(Debug)]
@@ -44,6 +50,9 @@ impl HttpClient for Curl {
             .uri(request.url().as_str());
         for (name, values) in request.iter() {
             builder = builder.header(name.as_str(), values.last().as_str());
+        }
+        if let Some(Within(limit)) = request.ext().get::<Within>() {
+            builder = builder.timeout(*limit);
         }
         let is_get = request.method() == http_types::Method::Get;
         let body = request.take_body();

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::Profile;
+
 /// Largest text of one prompt, in bytes.
 pub const PROMPT_MAX_BYTES: usize = 1_048_576;
 
@@ -12,6 +14,8 @@ pub enum Block {
     Text(String),
     /// A link: the model sees its URI.
     ResourceLink(String),
+    /// A text file that came with the prompt: its URI and content.
+    Resource(String, String),
     /// A kind that is not advertised.
     Unsupported,
 }
@@ -43,26 +47,37 @@ fn decode_one(index: usize, block: &Value) -> Result<Block, String> {
     match needed("type")?.as_str() {
         "text" => needed("text").map(Block::Text),
         "resource_link" => needed("uri").map(Block::ResourceLink),
+        "resource" => Ok(resource(block).unwrap_or(Block::Unsupported)),
         _ => Ok(Block::Unsupported),
     }
 }
 
-/// The text of `blocks`, joined with one line feed.
-pub fn text(blocks: &[Block]) -> Result<String, PromptError> {
+/// An embedded text; binary content has no form that every model takes.
+fn resource(block: &Value) -> Option<Block> {
+    let word = |key: &str| block.get("resource")?.get(key)?.as_str().map(str::to_owned);
+    Some(Block::Resource(word("uri")?, word("text")?))
+}
+
+/// The text of `blocks`, joined with one line feed. Embedded texts count as advertised to clients of the
+/// public standard only.
+pub fn text(blocks: &[Block], profile: Profile) -> Result<String, PromptError> {
     let mut parts = Vec::with_capacity(blocks.len());
     for block in blocks {
         parts.push(match block {
             Block::Text(text) => text.clone(),
             Block::ResourceLink(uri) => format!("[resource: {uri}]"),
-            Block::Unsupported => return Err(PromptError::Unsupported),
+            Block::Resource(uri, text) if profile == Profile::Standard => {
+                format!("[resource: {uri}]\n{text}")
+            }
+            Block::Resource(..) | Block::Unsupported => return Err(PromptError::Unsupported),
         });
     }
     Ok(parts.join("\n"))
 }
 
 /// The text of a prompt: as [`text`], within the size limit.
-pub fn prompt_text(blocks: &[Block]) -> Result<String, PromptError> {
-    let text = text(blocks)?;
+pub fn prompt_text(blocks: &[Block], profile: Profile) -> Result<String, PromptError> {
+    let text = text(blocks, profile)?;
     if text.len() > PROMPT_MAX_BYTES {
         return Err(PromptError::TooLong);
     }
@@ -81,13 +96,13 @@ mod tests {
     #[test]
     fn texts_and_links_are_joined_by_one_line_feed() {
         let list = blocks(json!([{"type": "text", "text": "see"}, {"type": "resource_link", "uri": "file:///x"}]));
-        assert_eq!(prompt_text(&list), Ok("see\n[resource: file:///x]".to_owned()));
-        assert_eq!(prompt_text(&[]), Ok(String::new()));
+        assert_eq!(prompt_text(&list, Profile::Harness), Ok("see\n[resource: file:///x]".to_owned()));
+        assert_eq!(prompt_text(&[], Profile::Harness), Ok(String::new()));
     }
 
     #[test]
     fn a_prompt_of_exactly_one_mebibyte_is_accepted() {
-        let of = |size: usize| prompt_text(&[Block::Text("x".repeat(size))]);
+        let of = |size: usize| prompt_text(&[Block::Text("x".repeat(size))], Profile::Harness);
         assert!(of(PROMPT_MAX_BYTES).is_ok());
         assert_eq!(of(PROMPT_MAX_BYTES + 1), Err(PromptError::TooLong));
     }
@@ -105,8 +120,19 @@ mod tests {
     }
 
     #[test]
+    fn an_embedded_text_is_taken_from_clients_of_the_standard() {
+        let text = json!({"uri": "file:///a.rs", "text": "fn main() {}"});
+        let list = blocks(json!([{"type": "resource", "resource": text}]));
+        let wanted = "[resource: file:///a.rs]\nfn main() {}".to_owned();
+        assert_eq!(prompt_text(&list, Profile::Standard), Ok(wanted));
+        assert_eq!(prompt_text(&list, Profile::Harness), Err(PromptError::Unsupported));
+        let blob = blocks(json!([{"type": "resource", "resource": {"uri": "file:///a.bin", "blob": "AAAA"}}]));
+        assert_eq!(prompt_text(&blob, Profile::Standard), Err(PromptError::Unsupported));
+    }
+
+    #[test]
     fn other_kinds_are_not_advertised() {
         let list = blocks(json!([{"type": "image", "data": "AAAA", "mimeType": "image/png"}]));
-        assert_eq!(prompt_text(&list), Err(PromptError::Unsupported));
+        assert_eq!(prompt_text(&list, Profile::Harness), Err(PromptError::Unsupported));
     }
 }

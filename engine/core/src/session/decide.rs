@@ -237,10 +237,15 @@ impl Session {
         usage.into_iter().chain([answer]).collect()
     }
 
-    /// What closes the turn that a killed process left open, as records to append.
+    /// What closes the turn and the session that a killed process left open, as records to append.
     ///
     /// Nothing is run again: calls that have no result get one that says so.
     pub fn recovery(&self) -> Vec<Record> {
+        let closed = self.closing.clone().map(|id| Record::bare(Head::SessionClosed { id }));
+        self.interruption().into_iter().chain(closed).collect()
+    }
+
+    fn interruption(&self) -> Vec<Record> {
         let Some(turn) = &self.turn else { return Vec::new() };
         let open = match &turn.phase {
             Phase::Calling(slots) => slots.as_slice(),

@@ -138,7 +138,7 @@ impl Session {
     fn prompted(&mut self, id: &crate::acp::frame::Id, run: &str, line: &[u8]) {
         self.turns += 1;
         self.say(lines::active_run(self.id(), run));
-        let phase = match blocks::prompt_text(&blocks_of(line)) {
+        let phase = match blocks::prompt_text(&blocks_of(line), self.opened.profile) {
             Err(e) => Phase::Ending(invalid_prompt(&e)),
             Ok(text) => {
                 self.original_task.get_or_insert_with(|| text.clone());
@@ -197,15 +197,18 @@ impl Session {
         let Some(turn) = self.turn.as_mut() else { return };
         let count = count.min(turn.steers.len());
         let steers: Vec<_> = turn.steers.drain(..count).collect();
-        if matches!(turn.phase, Phase::Gate(..)) {
-            turn.phase = Phase::Boundary(Compaction::Due);
-        }
+        let at_gate = matches!(turn.phase, Phase::Gate(..));
+        let before = self.history.items().len();
         self.apply_steers(steers);
+        // A steer that says nothing gives the model nothing to answer.
+        if at_gate && self.history.items().len() > before {
+            self.set_phase(Phase::Boundary(Compaction::Due));
+        }
     }
 
     fn apply_steers(&mut self, steers: Vec<Vec<blocks::Block>>) {
         for steer in steers {
-            match blocks::text(&steer) {
+            match blocks::text(&steer, self.opened.profile) {
                 Ok(text) if text.trim().is_empty() => {}
                 Ok(text) => self.remember(vec![Item::User(text)]),
                 Err(e) => self.outbox.push(Effect::Warn(format!("a steer was dropped: {e}"))),
