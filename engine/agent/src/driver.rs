@@ -122,7 +122,7 @@ impl Driver {
 
     async fn serve(&mut self) -> Result<(), LogError> {
         self.act().await?;
-        while !(self.closing && !self.session.is_busy()) {
+        while !self.closing || self.session.is_busy() {
             let Ok(message) = self.queue.recv().await else { break };
             self.take(message)?;
             for _ in 1..BATCH_MAX_INPUTS {

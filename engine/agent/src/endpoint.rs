@@ -1,6 +1,6 @@
 //! The model's endpoint: address and credentials, and how what came of a request becomes an input.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use waxlog_core::provider::{Credential, Spec};
@@ -11,7 +11,7 @@ use waxlog_core::settings::Settings;
 
 use crate::auth::{AuthError, TokenSource};
 use crate::config::Config;
-use crate::http::{Answer, FailureKind, ModelClient, Outcome};
+use crate::http::{without_user, Answer, FailureKind, ModelClient, Outcome};
 use crate::scrub::Scrubber;
 use crate::secret::Secret;
 
@@ -23,8 +23,15 @@ pub struct Endpoint {
     tokens: TokenSource,
     anthropic_version: String,
     spec: &'static Spec,
-    /// The request whose last attempt was answered with 401 or 403, and the token it showed.
-    rejected: Arc<Mutex<Option<(u64, Secret<String>)>>>,
+    rejected: Arc<Mutex<Option<Rejected>>>,
+}
+
+/// The last attempt that was answered with 401 or 403.
+struct Rejected {
+    /// The request.
+    asked: u64,
+    /// The token that it showed.
+    token: Secret<String>,
 }
 
 /// The snapshot of `config` that a session's decisions depend on.
@@ -49,14 +56,6 @@ pub fn settings(config: &Config) -> Settings {
     }
 }
 
-/// A URL as it may be kept: user and password may be secrets.
-fn without_user(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    format!("{scheme}://{host}{path}")
-}
-
 impl Endpoint {
     /// The endpoint that `config` names, with tokens from `tokens`.
     pub fn new(config: &Config, client: ModelClient, tokens: TokenSource) -> Endpoint {
@@ -78,19 +77,19 @@ impl Endpoint {
     /// Sends one attempt at the request number `asked`. An attempt that follows a refused token gets another
     /// one, if there is one.
     pub async fn post(&self, asked: u64, path: &str, body: &Rope) -> Result<Outcome, AuthError> {
-        let rejected = self.rejected().take().filter(|(request, _)| *request == asked);
+        let rejected = self.rejected().take().filter(|rejected| rejected.asked == asked);
         let token = match rejected {
-            Some((_, rejected)) => self.tokens.renewed(&rejected).await?,
+            Some(rejected) => self.tokens.renewed(&rejected.token).await?,
             None => self.tokens.bearer().await?,
         };
         let outcome = self.send(path, body, &token).await;
         if matches!(&outcome, Outcome::Answered(Answer { status: 401 | 403, .. })) {
-            *self.rejected() = Some((asked, token));
+            *self.rejected() = Some(Rejected { asked, token });
         }
         Ok(outcome)
     }
 
-    fn rejected(&self) -> std::sync::MutexGuard<'_, Option<(u64, Secret<String>)>> {
+    fn rejected(&self) -> MutexGuard<'_, Option<Rejected>> {
         // Nothing is left half done under this lock.
         self.rejected.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -183,12 +182,5 @@ mod tests {
             assert_eq!(asked(nothing), None, "{nothing}");
         }
         assert_eq!(retry_after_ms(&[], now), None);
-    }
-
-    #[test]
-    fn a_kept_address_has_no_user() {
-        assert_eq!(without_user("https://u:p@host/v1"), "https://host/v1");
-        assert_eq!(without_user("http://host:1/a@b"), "http://host:1/a@b");
-        assert_eq!(without_user("odd"), "odd");
     }
 }

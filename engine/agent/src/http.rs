@@ -157,7 +157,7 @@ impl ModelClient {
     ) -> Outcome {
         let exposed: Vec<_> = fields.iter().map(|(name, value)| (*name, value.expose().as_str())).collect();
         let request = surf::Body::from_form(&exposed)
-            .map_err(|error| Failure::new(FailureKind::Request, format!("form for {url}: {error}")))
+            .map_err(|error| Failure::new(FailureKind::Request, format!("form for {}: {error}", without_user(url))))
             .and_then(|form| build(Method::Post, url, &[], Some(form)));
         self.send(url, request, within).await
     }
@@ -182,7 +182,8 @@ impl ModelClient {
         request.set_ext(Within(within));
         let late = |failure: Failure| match failure.kind {
             FailureKind::Timeout => {
-                Failure { text: format!("no answer from {url} within {}s", within.as_secs_f64()), ..failure }
+                let (url, limit) = (without_user(url), within.as_secs_f64());
+                Failure { text: format!("no answer from {url} within {limit}s"), ..failure }
             }
             _ => failure,
         };
@@ -287,10 +288,19 @@ impl ModelClient {
 
     fn silence(&self, url: &str) -> String {
         format!(
-            "no answer from {url} within {}s",
+            "no answer from {} within {}s",
+            without_user(url),
             self.silence_max.as_secs_f64()
         )
     }
+}
+
+/// A URL as it may be shown and kept: user and password may be secrets.
+pub fn without_user(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    format!("{scheme}://{host}{path}")
 }
 
 fn build(
@@ -300,9 +310,10 @@ fn build(
     body: Option<surf::Body>,
 ) -> Result<surf::Request, Failure> {
     let malformed = |text| Failure::new(FailureKind::Request, text);
-    let parsed = Url::parse(url).map_err(|error| malformed(format!("address {url:?}: {error}")))?;
+    let shown = without_user(url);
+    let parsed = Url::parse(url).map_err(|error| malformed(format!("address {shown:?}: {error}")))?;
     if !matches!(parsed.scheme(), "http" | "https") {
-        return Err(malformed(format!("address {url:?}: use http or https")));
+        return Err(malformed(format!("address {shown:?}: use http or https")));
     }
     let mut request = surf::Request::new(method, parsed);
     for (name, value) in headers {
@@ -358,7 +369,7 @@ fn dispatch_failure(url: &str, error: &surf::Error) -> Failure {
         ) => FailureKind::Connect,
         _ => FailureKind::Transport,
     };
-    Failure::new(kind, format!("request to {url}: {error}"))
+    Failure::new(kind, format!("request to {}: {error}", without_user(url)))
 }
 
 #[cfg(test)]

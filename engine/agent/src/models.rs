@@ -14,7 +14,7 @@ use waxlog_core::provider::Models;
 
 use crate::auth::{AuthError, TokenSource};
 use crate::config::Config;
-use crate::http::{Answer, ModelClient, Outcome};
+use crate::http::{without_user, Answer, ModelClient, Outcome};
 use crate::secret::Secret;
 
 use self::lists::{gateway_page, serving_endpoints, Gateway};
@@ -41,6 +41,12 @@ enum ListError {
     Body { url: String, reason: String },
     #[error("no list within {seconds} s")]
     TooSlow { seconds: u64 },
+}
+
+impl ListError {
+    fn body(url: &str, reason: String) -> ListError {
+        ListError::Body { url: without_user(url), reason }
+    }
 }
 
 /// The models of the process's provider. Clones share what was found.
@@ -110,14 +116,14 @@ impl ModelList {
         if self.kind == Models::ServingEndpoints {
             let url = format!("{}/api/2.0/serving-endpoints", self.base_url);
             let body = self.get(&url).await?;
-            return serving_endpoints(&body).map_err(|reason| ListError::Body { url, reason });
+            return serving_endpoints(&body).map_err(|reason| ListError::body(&url, reason));
         }
         let mut gateway = Gateway::default();
         let mut page_token: Option<String> = None;
         for _ in 0..PAGES_MAX {
             let url = gateway_url(&self.base_url, page_token.as_deref());
             let body = self.get(&url).await?;
-            let page = gateway_page(&body).map_err(|reason| ListError::Body { url, reason })?;
+            let page = gateway_page(&body).map_err(|reason| ListError::body(&url, reason))?;
             gateway.add(page.endpoints);
             if page.next.is_none() || page.next == page_token {
                 break;
@@ -143,7 +149,7 @@ impl ModelList {
         }
         if !(200..300).contains(&answer.status) {
             let status = format!("{} {}", answer.status, answer.reason);
-            return Err(ListError::Status { url: url.to_owned(), status });
+            return Err(ListError::Status { url: without_user(url), status });
         }
         Ok(answer.body)
     }

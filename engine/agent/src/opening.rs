@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use async_std::task;
 use waxlog_core::acp::code;
 use waxlog_core::acp::frame::Id;
 use waxlog_core::acp::params::{env_of, NewSession};
@@ -93,10 +94,13 @@ pub async fn bring_up(site: Site, wanted: Wanted) -> Result<Up, Refusal> {
         Some(session) => Told::again(session),
         None => Told::read(&site, &wanted.new)?,
     };
+    let models = site.models.clone();
+    // Beside the servers; nobody waits for it if they fail.
+    let listing = task::spawn(async move { models.list().await });
     let servers = start_servers(&site, &wanted)
         .await
         .map_err(|message| (code::FAILED, scrubber.scrub_text(message)))?;
-    let models = site.models.list().await;
+    let models = listing.await;
     let session_id = wanted.again.as_ref().map_or_else(|| ids::draw("ses"), |(session, _)| session.clone());
     let tells_history = wanted.again.as_ref().is_some_and(|(_, tells)| *tells);
     let system_prompt = told.system_prompt.clone();
@@ -145,7 +149,7 @@ async fn start_servers(site: &Site, wanted: &Wanted) -> Result<Servers, String> 
     let settings = ServerSettings {
         env: site.env.clone(),
         init_timeout: site.config.limits.mcp_init_timeout,
-        restart: site.config.limits.mcp_restart.clone(),
+        restart: site.config.limits.mcp_restart,
     };
     Servers::start(specs.collect(), &settings).await.map_err(|error| error.to_string())
 }

@@ -1,8 +1,9 @@
 //! Where an agent's log lies: the first slot below the home that nobody holds.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use waxlog_store::{Durability, Log, OpenError, Options};
+use waxlog_store::{Durability, Log, OpenError, Options, Reader};
 
 use crate::config;
 
@@ -29,6 +30,30 @@ pub fn agents_folder(home: &Path) -> PathBuf {
     home.join("agent")
 }
 
+/// How long a command that only reads may hold an agent up.
+const READERS_MAX: Duration = Duration::from_secs(5);
+/// How often the lock is tried meanwhile: there is nothing to wait on.
+const READERS_POLL: Duration = Duration::from_millis(10);
+
+/// Opens a log; one that is locked by a command that only reads is waited for, since its turns are this
+/// agent's to recover.
+fn open_past_readers(dir: &Path, options: Options) -> Result<Log, OpenError> {
+    let begun = Instant::now();
+    loop {
+        match Log::open(dir, options.clone()) {
+            Err(OpenError::Locked { .. }) if begun.elapsed() < READERS_MAX && is_only_read(dir) => {
+                std::thread::sleep(READERS_POLL);
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// Whether whoever holds the log only reads it. What cannot be told counts as a writer.
+fn is_only_read(dir: &Path) -> bool {
+    Reader::open(dir).and_then(|reader| Ok(!reader.has_writer()?)).unwrap_or(false)
+}
+
 /// Opens the log of the first slot that nobody holds.
 ///
 /// A damaged log is left as it is, with an error in the operator's log, and the next slot is taken: what is
@@ -41,7 +66,7 @@ pub fn open_first(home: &Path, durability: config::Durability) -> Result<Log, Sl
     };
     for slot in 0..SLOTS_MAX {
         let options = Options { durability, ..Options::default() };
-        match Log::open(&folder.join(slot.to_string()), options) {
+        match open_past_readers(&folder.join(slot.to_string()), options) {
             Ok(log) => return Ok(log),
             Err(OpenError::Locked { .. }) => {}
             Err(damaged @ OpenError::Damaged(_)) => log::error!("{damaged}; taking the next slot"),
@@ -49,4 +74,36 @@ pub fn open_first(home: &Path, durability: config::Durability) -> Result<Log, Sl
         }
     }
     Err(SlotError::Full(folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(home: &Path) -> Log {
+        open_first(home, config::Durability::Process).expect("a slot")
+    }
+
+    #[test]
+    fn agents_side_by_side_take_slots_of_their_own() {
+        let home = tempfile::tempdir().expect("a folder");
+        let (first, second) = (open(home.path()), open(home.path()));
+        assert!(first.dir().ends_with("agent/0") && second.dir().ends_with("agent/1"));
+        drop(first);
+        assert!(open(home.path()).dir().ends_with("agent/0"));
+    }
+
+    #[test]
+    fn a_reader_is_waited_for_and_does_not_move_the_agent() {
+        let home = tempfile::tempdir().expect("a folder");
+        drop(open(home.path()));
+        let reader = Reader::open(&home.path().join("agent/0")).expect("reads");
+        let opening = std::thread::spawn({
+            let home = home.path().to_owned();
+            move || open(&home).dir().to_owned()
+        });
+        std::thread::sleep(READERS_POLL * 3);
+        drop(reader);
+        assert!(opening.join().expect("opened").ends_with("agent/0"));
+    }
 }

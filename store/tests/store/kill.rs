@@ -70,7 +70,7 @@ fn a_killed_process_loses_nothing_it_acknowledged() {
             "kill {kill}: {} of {acknowledged}",
             records.len()
         );
-        assert!(records.len() % 2 == 0, "kill {kill}: half a batch");
+        assert!(records.len().is_multiple_of(2), "kill {kill}: half a batch");
     }
     assert_eq!(verify(&dir).expect("verify").problems, []);
 }

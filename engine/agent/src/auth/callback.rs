@@ -128,7 +128,8 @@ fn judge(head: &str, state: &str) -> (String, Option<Brought>) {
             (page("400 Bad Request", &text), knows_state.then_some(Err(error)))
         }
         (None, _) if !knows_state => {
-            let text = "This does not belong to the login that is under way (state mismatch). Use the address \
+            let text =
+                "This does not belong to the login that is under way (state mismatch). Use the address \
                         that was printed last.";
             (page("400 Bad Request", text), None)
         }

@@ -85,7 +85,10 @@ mod tests {
     fn only_databricks_has_a_login() {
         for word in ["", "openai", "anthropic", "nonsense"] {
             let text = refused(word, &[("DATABRICKS_HOST", "http://127.0.0.1:1"), ("HOME", "/nowhere")]);
-            assert_eq!(text, format!("auth: provider {word:?} has no login; use databricks or databricks_v2"));
+            assert_eq!(
+                text,
+                format!("auth: provider {word:?} has no login; use databricks or databricks_v2")
+            );
         }
     }
 

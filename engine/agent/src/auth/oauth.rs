@@ -16,7 +16,7 @@ use super::service::{self, Grant, Service, CALL_MAX};
 use super::surroundings::{Machine, Surroundings};
 use super::tokens::{TokenFile, Tokens};
 use super::AuthError;
-use crate::http::ModelClient;
+use crate::http::{without_user, ModelClient};
 use crate::scrub::Scrubber;
 use crate::secret::Secret;
 
@@ -70,7 +70,7 @@ struct Memory {
 
 impl fmt::Debug for Oauth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Oauth").field("discovery_url", &self.discovery_url).finish_non_exhaustive()
+        f.debug_struct("Oauth").field("host", &self.host).finish_non_exhaustive()
     }
 }
 
@@ -79,7 +79,7 @@ impl Oauth {
     pub(super) fn new(host: &str, home: &Path, client: ModelClient, scrubber: Scrubber) -> Oauth {
         let discovery_url = service::discovery_url(host);
         Oauth {
-            host: host.to_owned(),
+            host: without_user(host),
             file: TokenFile::new(home, &discovery_url, service::CLIENT_ID, &service::SCOPES),
             discovery_url,
             client,

@@ -40,11 +40,7 @@ impl Proof {
     }
 
     /// Where the user logs in, or what is wrong with `authorization_endpoint`.
-    pub(super) fn address(
-        &self,
-        authorization_endpoint: &str,
-        redirect_uri: &str,
-    ) -> Result<String, String> {
+    pub(super) fn address(&self, authorization_endpoint: &str, redirect_uri: &str) -> Result<String, String> {
         let malformed = |error| format!("authorization_endpoint {authorization_endpoint:?}: {error}");
         let mut address = Url::parse(authorization_endpoint).map_err(|e| malformed(e.to_string()))?;
         // The address is handed to a program that opens whatever it is given.

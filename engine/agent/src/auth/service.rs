@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::surroundings::Surroundings;
 use super::tokens::Tokens;
 use super::AuthError;
-use crate::http::{Answer, ModelClient, Outcome};
+use crate::http::{without_user, Answer, ModelClient, Outcome};
 use crate::secret::Secret;
 
 /// How long one call to the service may take, from connecting to the last byte.
@@ -90,12 +90,18 @@ impl Service {
         let failed = |reason| AuthError::Failed { what: WHAT, reason };
         let answer = answered(WHAT, client.get(url, &[], call_max).await)?;
         if !(200..300).contains(&answer.status) {
-            return Err(failed(format!("{url} answered {} {}", answer.status, answer.reason)));
+            return Err(failed(format!(
+                "{} answered {} {}",
+                without_user(url),
+                answer.status,
+                answer.reason
+            )));
         }
+        let shown = without_user(url);
         let found: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         let address = |name: &str| {
             let address = found.get(name).and_then(Value::as_str).map(str::to_owned);
-            address.ok_or_else(|| failed(format!("the answer of {url} has no `{name}`")))
+            address.ok_or_else(|| failed(format!("the answer of {shown} has no `{name}`")))
         };
         Ok(Service {
             authorization_endpoint: address("authorization_endpoint")?,
@@ -121,8 +127,10 @@ impl Service {
             _ => return Err(AuthError::Failed { what, reason: refusal(&answer) }),
         }
         let reply = serde_json::from_slice(&answer.body).unwrap_or_default();
-        let granted = tokens(&reply, asked_at_secs)
-            .ok_or_else(|| AuthError::Failed { what, reason: format!("{url} answered without an `access_token`") })?;
+        let granted = tokens(&reply, asked_at_secs).ok_or_else(|| AuthError::Failed {
+            what,
+            reason: format!("{} answered without an `access_token`", without_user(url)),
+        })?;
         Ok(match grant {
             Grant::Refresh { token } if granted.refresh.is_none() => {
                 Tokens { refresh: Some((*token).clone()), ..granted }
@@ -192,7 +200,10 @@ mod tests {
             let body = body.to_string().into_bytes();
             refusal(&Answer { status: 400, reason: "Bad Request", headers: Vec::new(), body })
         };
-        assert_eq!(told(json!({"error": "invalid_grant", "error_description": "canary"})), "400 Bad Request (invalid_grant)");
+        assert_eq!(
+            told(json!({"error": "invalid_grant", "error_description": "canary"})),
+            "400 Bad Request (invalid_grant)"
+        );
         assert_eq!(told(json!({"error": "CANARY-0"})), "400 Bad Request (no reason given)");
         assert_eq!(told(json!("canary")), "400 Bad Request (no reason given)");
     }

@@ -118,7 +118,10 @@ impl TokenFile {
     pub(super) async fn lock(&self, wait_max: Duration) -> Result<FileLock, AuthError> {
         let path = self.path.with_extension("lock");
         let unlocked = |error: &dyn std::fmt::Display| {
-            log::warn!("{} cannot be locked ({error}); another process may renew the same login", path.display());
+            log::warn!(
+                "{} cannot be locked ({error}); another process may renew the same login",
+                path.display()
+            );
             Ok(FileLock { _file: None })
         };
         let opened = self.make_folder().and_then(|()| private_file().write(true).create(true).open(&path));

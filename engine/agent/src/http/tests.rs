@@ -313,3 +313,39 @@ fn dropping_the_request_ends_it_at_the_server() {
     task::block_on(sent.cancel());
     assert!(server.wait_abandoned(0, PATIENCE));
 }
+
+#[test]
+fn an_address_is_shown_without_its_user() {
+    assert_eq!(without_user("https://u:p@host/v1"), "https://host/v1");
+    assert_eq!(without_user("http://host:1/a@b"), "http://host:1/a@b");
+    assert_eq!(without_user("odd"), "odd");
+    let url = "http://user:canary@127.0.0.1:1/x";
+    let text = failed(post(&client(PATIENCE), url, &[b"{}"])).text;
+    assert!(text.starts_with("request to http://127.0.0.1:1/x: "), "{text}");
+}
+
+#[test]
+fn a_document_is_asked_for_without_a_body_and_a_form_is_encoded() {
+    let server = serve(vec![Scripted::json("{}")]);
+    let client = client(PATIENCE);
+    let url = format!("{}/d?x=1", server.url());
+    let bearer = [("authorization", Secret::new("Bearer t".to_owned()))];
+    answered(task::block_on(client.get(&url, &bearer, PATIENCE)));
+    let form = [("a", Secret::new("1 &=".to_owned())), ("b", Secret::new("\u{e9}".to_owned()))];
+    answered(task::block_on(client.post_form(&url, &form, PATIENCE)));
+    let requests = server.requests();
+    assert_eq!((requests[0].method.as_str(), requests[0].path.as_str()), ("GET", "/d?x=1"));
+    assert_eq!(requests[0].header("authorization"), Some("Bearer t"));
+    assert_eq!((requests[0].header("content-length"), requests[0].header("content-type")), (None, None));
+    assert_eq!((requests[1].method.as_str(), requests[1].body.as_slice()), ("POST", b"a=1+%26%3D&b=%C3%A9".as_slice()));
+}
+
+#[test]
+fn a_document_that_does_not_come_in_time_is_let_go_at_the_server() {
+    let server = serve(vec![Scripted::hang()]);
+    let client = client(PATIENCE);
+    let failure = failed(task::block_on(client.get(&server.url(), &[], SILENCE_MAX)));
+    assert_eq!(failure.kind, FailureKind::Timeout);
+    assert_eq!(failure.text, format!("no answer from {} within 0.4s", server.url()));
+    assert!(server.wait_abandoned(0, PATIENCE));
+}

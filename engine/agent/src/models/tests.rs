@@ -119,7 +119,8 @@ fn a_failure_says_what_came_instead() {
 #[test]
 fn a_silent_workspace_does_not_hold_a_session_up() {
     let server = serve(vec![Answer::hang()]);
-    let list = ModelList { patience: Duration::from_millis(150), ..list_of("databricks", "m", &server.url()) };
+    let list =
+        ModelList { patience: Duration::from_millis(150), ..list_of("databricks", "m", &server.url()) };
     assert_eq!(block_on(list.list()), ["m"]);
     assert!(server.wait_abandoned(0, PATIENCE), "the request is taken back");
 }

@@ -56,7 +56,15 @@ fn a_login_goes_by_the_browser_and_is_kept() {
     assert_eq!(rig.stored()["access_token"], "new");
 
     let names: Vec<_> = shown.address.query_pairs().map(|(name, _)| name.into_owned()).collect();
-    let wanted = ["response_type", "client_id", "redirect_uri", "scope", "state", "code_challenge", "code_challenge_method"];
+    let wanted = [
+        "response_type",
+        "client_id",
+        "redirect_uri",
+        "scope",
+        "state",
+        "code_challenge",
+        "code_challenge_method",
+    ];
     assert_eq!(names, wanted);
     assert_eq!(shown.address.path(), "/oidc/v1/authorize");
     assert_eq!(shown.query["scope"], "all-apis offline_access");

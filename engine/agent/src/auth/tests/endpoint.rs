@@ -43,7 +43,10 @@ fn an_attempt_after_a_refused_token_shows_a_new_one() {
     });
     rig.store("old", Some("r1"), None);
     let endpoint = endpoint(&rig);
-    assert!(matches!(post(&endpoint, 1), Input::AttemptFailed { failure: Failure::Status { status: 401, .. }, .. }));
+    assert!(matches!(
+        post(&endpoint, 1),
+        Input::AttemptFailed { failure: Failure::Status { status: 401, .. }, .. }
+    ));
     assert!(matches!(post(&endpoint, 1), Input::Answered { .. }));
     assert_eq!(shown_tokens(&rig), ["Bearer old", "Bearer new"]);
 }
@@ -81,7 +84,8 @@ fn a_fixed_token_is_shown_again() {
     let endpoint = Endpoint::new(&config, client, tokens.expect("the key"));
     post(&endpoint, 1);
     post(&endpoint, 1);
-    let shown: Vec<_> = server.requests().iter().filter_map(|r| r.header("authorization").map(str::to_owned)).collect();
+    let shown: Vec<_> =
+        server.requests().iter().filter_map(|r| r.header("authorization").map(str::to_owned)).collect();
     assert_eq!(shown, ["Bearer key", "Bearer key"]);
 }
 
@@ -90,7 +94,8 @@ fn a_login_needs_a_home() {
     let config = config("http://127.0.0.1:1", &[]);
     let client = ModelClient::new(PATIENCE).expect("a client");
     for env in [Environment::default(), [("HOME", " ")].into_iter().collect()] {
-        let error = TokenSource::of(&config.provider, &env, &client, &Scrubber::default()).expect_err("no home");
+        let error =
+            TokenSource::of(&config.provider, &env, &client, &Scrubber::default()).expect_err("no home");
         assert_eq!(error, ConfigError::NoHomeForLogin { key_variable: "DATABRICKS_TOKEN" });
         assert!(error.to_string().starts_with("config: HOME required"), "{error}");
     }

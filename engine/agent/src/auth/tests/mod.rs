@@ -95,8 +95,7 @@ impl Rig {
 
     /// Puts tokens in the file, as another process would.
     fn store(&self, access: &str, refresh: Option<&str>, expires_at: Option<u64>) {
-        let tokens =
-            Tokens { access: secret(access), refresh: refresh.map(secret), expires_at };
+        let tokens = Tokens { access: secret(access), refresh: refresh.map(secret), expires_at };
         let url = super::service::discovery_url(&self.server.url());
         let scopes = super::service::SCOPES;
         let file = super::tokens::TokenFile::new(self.home.path(), &url, "databricks-cli", &scopes);

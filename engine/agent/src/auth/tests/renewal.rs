@@ -139,7 +139,10 @@ fn two_processes_spend_a_refresh_token_once() {
 fn without_a_refresh_token_nobody_is_asked() {
     let rig = Rig::new(Vec::new());
     let text = bearer(&rig.source()).expect_err("no login").to_string();
-    assert!(text.starts_with(&format!("not logged in to {}; run `waxlog agent auth", rig.server.url())), "{text}");
+    assert!(
+        text.starts_with(&format!("not logged in to {}; run `waxlog agent auth", rig.server.url())),
+        "{text}"
+    );
     rig.store("refused", None, IN_AN_HOUR);
     let refused = block_on(rig.source().renewed(&secret("refused")));
     assert!(matches!(refused, Err(AuthError::NotLoggedIn { .. })), "{refused:?}");
