@@ -97,7 +97,8 @@ impl Endpoint {
     async fn send(&self, path: &str, body: &Rope, token: &Secret<String>) -> Outcome {
         let url = format!("{}{path}", self.base_url);
         let mut headers = vec![("content-type", Secret::new("application/json".to_owned()))];
-        headers.extend(self.spec.headers.iter().map(|(name, value)| (*name, Secret::new((*value).to_owned()))));
+        headers
+            .extend(self.spec.headers.iter().map(|(name, value)| (*name, Secret::new((*value).to_owned()))));
         match self.spec.credential {
             Credential::ApiKey => {
                 headers.push(("x-api-key", token.clone()));
@@ -112,12 +113,7 @@ impl Endpoint {
 }
 
 /// The input that what came of an attempt is.
-pub fn input(
-    asked: u64,
-    sent: Result<Outcome, AuthError>,
-    elapsed_ms: u64,
-    scrubber: &Scrubber,
-) -> Input {
+pub fn input(asked: u64, sent: Result<Outcome, AuthError>, elapsed_ms: u64, scrubber: &Scrubber) -> Input {
     let jitter_permille = fastrand::u16(0..1000);
     let retry_after_ms = match &sent {
         Ok(Outcome::Answered(answer)) => retry_after_ms(&answer.headers, SystemTime::now()),

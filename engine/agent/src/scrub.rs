@@ -7,6 +7,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use waxlog_core::provider::Provider;
+
 use crate::config::Environment;
 use crate::secret::Secret;
 
@@ -19,16 +21,8 @@ const LEARNED_MAX: usize = 32;
 /// What stands in a secret's place.
 const MASK: &[u8] = b"***";
 
-/// Variables whose values are secrets whoever set them.
-const SECRET_VARIABLES: [&str; 7] = [
-    "ANTHROPIC_API_KEY",
-    "OPENAI_COMPAT_API_KEY",
-    "OPENROUTER_API_KEY",
-    "DATABRICKS_TOKEN",
-    "BUZZ_PRIVATE_KEY",
-    "NOSTR_PRIVATE_KEY",
-    "BUZZ_AUTH_TAG",
-];
+/// Variables whose values are secrets whoever set them, beside the providers' keys.
+const SECRET_VARIABLES: [&str; 3] = ["BUZZ_PRIVATE_KEY", "NOSTR_PRIVATE_KEY", "BUZZ_AUTH_TAG"];
 
 /// Words that make a variable's value a secret.
 const SECRET_WORDS: [&str; 6] = ["KEY", "SECRET", "TOKEN", "PASSWORD", "CRED", "AUTH"];
@@ -45,7 +39,8 @@ impl Scrubber {
     /// The secrets of the agent's own environment.
     pub fn of_environment(env: &Environment) -> Scrubber {
         let mut scrubber = Scrubber::default();
-        for name in SECRET_VARIABLES {
+        let keys = Provider::all().map(|provider| provider.spec().key_variable);
+        for name in SECRET_VARIABLES.into_iter().chain(keys) {
             if let Some(value) = env.get(name) {
                 scrubber.add(value);
             }

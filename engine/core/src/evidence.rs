@@ -65,7 +65,7 @@ pub fn describe(previous: &Rope, body: &Body) -> (Evidence, Vec<u8>) {
         let found = cursor.find(chunk).or_else(|| (index == last).then(|| same_tail(previous, chunk)).flatten());
         match found {
             Some(offset) => pieces.same(offset, chunk.len() as u64),
-            None => pieces.new(chunk),
+            None => pieces.fresh(chunk),
         }
     }
     let evidence =
@@ -143,7 +143,7 @@ impl Pieces {
         }
     }
 
-    fn new(&mut self, bytes: &[u8]) {
+    fn fresh(&mut self, bytes: &[u8]) {
         self.raw.extend_from_slice(bytes);
         match self.list.last_mut() {
             Some(Piece::New(len)) => *len += bytes.len() as u64,

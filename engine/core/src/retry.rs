@@ -115,7 +115,7 @@ impl Failed<'_> {
                 None if now.failed >= ATTEMPTS_MAX => self.llm(routing()),
                 None => self.again_after(None, now, exhausted),
             },
-            499 | 500..=599 => self.again_after(None, now, exhausted),
+            499..=599 => self.again_after(None, now, exhausted),
             _ => self.llm(format!("{status} {reason}: {body}")),
         }
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use thiserror::Error;
+use waxlog_core::provider::Provider;
 
 use super::effort::EFFORT_WORDS;
 
@@ -10,16 +11,10 @@ use super::effort::EFFORT_WORDS;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConfigError {
     /// No provider is named.
-    #[error(
-        "config: BUZZ_AGENT_PROVIDER is required; set it to anthropic, openai, openrouter, databricks or \
-         databricks_v2"
-    )]
+    #[error("config: BUZZ_AGENT_PROVIDER is required; set it to one of: {}", Provider::words())]
     ProviderMissing,
     /// The provider is none that we know.
-    #[error(
-        "config: BUZZ_AGENT_PROVIDER={typed} not supported; use anthropic, openai, openrouter, databricks \
-         or databricks_v2"
-    )]
+    #[error("config: BUZZ_AGENT_PROVIDER={typed} not supported; use one of: {}", Provider::words())]
     ProviderUnknown {
         /// The word as it was typed.
         typed: String,

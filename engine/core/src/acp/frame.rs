@@ -82,7 +82,7 @@ pub fn classify(line: &[u8]) -> Frame {
     };
     let id = id_of(line, &value);
     if !value.is_object() || value.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-        let id = id.filter(|id| echoes(id)).unwrap_or_else(Id::null);
+        let id = id.filter(echoes).unwrap_or_else(Id::null);
         return bad(id, code::INVALID_REQUEST, "jsonrpc: missing or invalid version".to_owned());
     }
     let method = value.get("method").and_then(Value::as_str).map(str::to_owned);

@@ -158,6 +158,11 @@ impl Provider {
         self.0
     }
 
+    /// All of them, in the order of the table.
+    pub fn all() -> impl Iterator<Item = Provider> {
+        PROVIDERS.into_iter().map(Provider)
+    }
+
     /// The words that choose a provider, for error texts.
     pub fn words() -> String {
         PROVIDERS.map(|spec| spec.words[0]).join(", ")

@@ -150,6 +150,21 @@ impl Rig {
         rig
     }
 
+    /// A session brought back from what lies in its log.
+    pub(super) fn resume(records: &[Record]) -> Rig {
+        let records = reread(records);
+        let mut rig = Rig::open(records[0].clone());
+        rig.take(records[1..].to_vec());
+        (rig.told, rig.draws) = (rig.lines.len(), 1000);
+        rig
+    }
+
+    /// Closes what a kill left open, as a new process does.
+    pub(super) fn recover(&mut self) {
+        let records = self.session.recovery();
+        self.take(records);
+    }
+
     /// Gives an input to the session; false if it was refused as late or meaningless.
     pub(super) fn input(&mut self, input: Input) -> bool {
         assert!(self.session.decide().is_none(), "an input came while a decision was pending");
@@ -505,14 +520,6 @@ pub(super) fn reread(records: &[Record]) -> Vec<Record> {
     again.collect()
 }
 
-/// Folds records to a session whose outbox is empty.
-pub(super) fn fold_all(records: &[Record]) -> Session {
-    let mut session = Session::open(&records[0]).expect("a session");
-    records[1..].iter().for_each(|record| session.fold(record));
-    session.take_outbox();
-    session
-}
-
 /// Everything that two equal sessions have in common.
 pub(super) fn state(session: &Session) -> String {
     let mut session = session.clone();
@@ -543,6 +550,32 @@ pub(super) fn check_log(records: &[Record], session: &Session) {
     assert!(again == records, "a record changed in its encoding");
     let replay = replayed(&again);
     assert!(state(replay.session().expect("a session")) == state(session), "the replay ends in another state");
+}
+
+/// The first call in a request's messages that its next message does not answer, on either wire.
+pub(super) fn unanswered(body: &Value) -> Option<String> {
+    let mut open: Vec<String> = Vec::new();
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    for message in body["messages"].as_array().expect("messages") {
+        let blocks = message["content"].as_array().cloned().unwrap_or_default();
+        let results = blocks.iter().filter(|b| b["type"] == "tool_result").map(|b| word(&b["tool_use_id"]));
+        let results = results.chain((message["role"] == "tool").then(|| word(&message["tool_call_id"])));
+        let mut is_result = false;
+        for id in results {
+            is_result = true;
+            match open.iter().position(|o| *o == id) {
+                Some(at) => drop(open.remove(at)),
+                None => return Some(format!("{id} is a result of no call")),
+            }
+        }
+        if !is_result && !open.is_empty() {
+            break;
+        }
+        let uses = blocks.iter().filter(|b| b["type"] == "tool_use").map(|b| word(&b["id"]));
+        let calls = message["tool_calls"].as_array().cloned().unwrap_or_default();
+        open.extend(uses.chain(calls.iter().map(|c| word(&c["id"]))));
+    }
+    open.first().cloned()
 }
 
 impl Drop for Rig {
