@@ -29,6 +29,18 @@ pub fn push_string(out: &mut Vec<u8>, text: &str) {
     }
 }
 
+/// What a value is, with its article, for an error text.
+pub fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
 /// Replaces each `\uXXXX` escape of a surrogate that has no partner by `\ufffd`.
 fn mend_surrogates(text: &str) -> Cow<'_, str> {
     if !may_hold_surrogate(text.as_bytes()) {

@@ -286,3 +286,7 @@ pub fn lines_of<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<(String, L
     }
     lines
 }
+
+#[cfg(test)]
+#[path = "replay_tests.rs"]
+mod tests;

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::json::kind;
+
 /// How much of broken arguments is quoted back to the model, in characters.
 const QUOTED_CHARS: usize = 200;
 
@@ -25,15 +27,10 @@ pub(super) fn read(value: Option<&Value>) -> Result<Map<String, Value>, String> 
 }
 
 fn not_an_object(value: &Value) -> String {
-    let kind = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    };
-    format!("tool call arguments must be a JSON object, not {kind}: {}", quoted(&value.to_string()))
+    format!("tool call arguments must be a JSON object, not {}: {}",
+        kind(value),
+        quoted(&value.to_string())
+    )
 }
 
 fn quoted(text: &str) -> String {

@@ -3,7 +3,7 @@
 use serde_json::{json, Value};
 use thiserror::Error;
 
-use crate::json::compact;
+use crate::json::{compact, kind};
 
 /// The protocol version we offer. Servers may answer with another: we use nothing that differs.
 pub const PROTOCOL_VERSION: &str = "2025-11-25";
@@ -119,17 +119,6 @@ fn line(message: &Value) -> Vec<u8> {
     let mut line = compact(message).into_bytes();
     line.push(b'\n');
     line
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
 }
 
 #[cfg(test)]

@@ -417,7 +417,8 @@ impl Session {
         for index in 0..open {
             self.finish_call(index, &CallOutcome::Interrupted, b"");
         }
-        if let Some(turn) = self.turn.take() {
+        // As at any other end: a cancel takes back what was queued before it.
+        if let Some(turn) = self.turn.take().filter(|turn| !turn.cancelled) {
             self.apply_steers(turn.steers.into());
         }
     }

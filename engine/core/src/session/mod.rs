@@ -28,4 +28,4 @@ pub const INTERRUPTED_TEXT: &str = "interrupted, effects unknown: the agent was 
      pending; check what it did before running it again";
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

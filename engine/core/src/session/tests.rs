@@ -8,7 +8,7 @@ mod hooks;
 mod properties;
 mod recovery;
 mod retries;
-mod rig;
+pub(crate) mod rig;
 mod steer;
 mod tools;
 mod usage;

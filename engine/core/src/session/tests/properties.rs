@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::{json, Value};
 
 use super::rig::*;
+use crate::dialect::Encoder;
 use crate::mcp::ServerEvent;
 use crate::record::{CallOutcome, Failure, Head, Hook, HookOutcome, SessionOpened};
 use crate::session::{Effect, Input, Session};
@@ -244,6 +245,19 @@ fn survives_a_kill(session: &Session) {
     assert_eq!(unanswered(&body), None);
 }
 
+/// What the encoder grew to is what a fresh one makes of the whole history.
+fn same_as_encoded_at_once(session: &Session) {
+    let settings = &session.opened.settings;
+    let form = settings.route(&settings.model, false).form;
+    let mut encoder = Encoder::new(form, settings, session.system_prompt());
+    let user = crate::history::Item::User("next".into());
+    let items: Vec<_> = session.history().items().iter().cloned().chain([user]).collect();
+    encoder.push(&items);
+    let tools: Vec<_> = session.opened.catalogue.tools.iter().filter(|tool| session.is_offered(tool)).collect();
+    let body = encoder.request(&session.model(), encoder.encode_tools(&tools).as_ref());
+    assert_eq!(session.next_request("next").to_vec(), body.rope.to_vec());
+}
+
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
@@ -261,6 +275,7 @@ proptest! {
         for act in &acts {
             play(&mut rig, &world, act);
         }
+        same_as_encoded_at_once(&rig.session);
     }
 
     #[test]

@@ -48,10 +48,10 @@ fn c63_calls_without_a_result_get_one_that_says_so_as_records() {
 
 #[test]
 fn c63_a_log_that_ends_at_the_start_of_a_call() {
-    let mut rig = Rig::calling(1, anthropic_with_chat_calls);
-    rig.answer(&json!({"stop_reason": "tool_use", "content": [
-        {"type": "tool_use", "id": "a", "name": "t__say", "input": {}},
-    ]}));
+    let mut rig = Rig::with(anthropic);
+    rig.prompt("go");
+    let call = json!({"type": "tool_use", "id": "a", "name": "t__say", "input": {}});
+    rig.answer(&json!({"stop_reason": "tool_use", "content": [call]}));
     let mut resumed = Rig::resume(&cut_at(&rig.log, is_started));
     rig.cancel();
     rig.drain();
@@ -62,10 +62,6 @@ fn c63_a_log_that_ends_at_the_start_of_a_call() {
     assert_eq!(message["content"][0]["is_error"], true);
     assert_eq!(unanswered(&resumed.last_ask().body), None);
     resumed.cancel();
-}
-
-fn anthropic_with_chat_calls(o: &mut crate::record::SessionOpened) {
-    anthropic(o);
 }
 
 #[test]

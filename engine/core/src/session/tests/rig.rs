@@ -16,21 +16,21 @@ use crate::replay::Replay;
 use crate::session::{Draws, Effect, Input, Session};
 use crate::settings::Settings;
 
-pub(super) const SYSTEM_PROMPT: &str = "You are a test.";
+pub(crate) const SYSTEM_PROMPT: &str = "You are a test.";
 /// The draw for back-offs unless a test says otherwise.
-pub(super) const JITTER: u16 = 500;
+pub(crate) const JITTER: u16 = 500;
 
-pub(super) struct Rig {
-    pub(super) session: Session,
-    pub(super) log: Vec<Record>,
+pub(crate) struct Rig {
+    pub(crate) session: Session,
+    pub(crate) log: Vec<Record>,
     /// Every request, in order.
-    pub(super) asks: Vec<Ask>,
+    pub(crate) asks: Vec<Ask>,
     /// Every call that was started, in order.
-    pub(super) calls: Vec<Started>,
+    pub(crate) calls: Vec<Started>,
     /// Everything else that was to be done.
-    pub(super) effects: Vec<Effect>,
+    pub(crate) effects: Vec<Effect>,
     /// Every line to the client.
-    pub(super) lines: Vec<Value>,
+    pub(crate) lines: Vec<Value>,
     told: usize,
     draws: u32,
     /// The bytes of the last request that its evidence gives.
@@ -40,29 +40,29 @@ pub(super) struct Rig {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Ask {
-    pub(super) asked: u64,
-    pub(super) first: bool,
-    pub(super) keepalive: bool,
-    pub(super) after_ms: u64,
-    pub(super) path: String,
-    pub(super) bytes: Vec<u8>,
-    pub(super) body: Value,
+pub(crate) struct Ask {
+    pub(crate) asked: u64,
+    pub(crate) first: bool,
+    pub(crate) keepalive: bool,
+    pub(crate) after_ms: u64,
+    pub(crate) path: String,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) body: Value,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Started {
-    pub(super) asked: u64,
-    pub(super) index: usize,
-    pub(super) server: usize,
-    pub(super) bare: String,
-    pub(super) arguments: Value,
+pub(crate) struct Started {
+    pub(crate) asked: u64,
+    pub(crate) index: usize,
+    pub(crate) server: usize,
+    pub(crate) bare: String,
+    pub(crate) arguments: Value,
 }
 
 /// A server for [`catalogue`]: its name and its tools.
-pub(super) type ServerTools<'a> = (&'a str, &'a [&'a str]);
+pub(crate) type ServerTools<'a> = (&'a str, &'a [&'a str]);
 
-pub(super) fn catalogue(servers: &[ServerTools<'_>]) -> Catalogue {
+pub(crate) fn catalogue(servers: &[ServerTools<'_>]) -> Catalogue {
     let spec = |name: &&str| ToolSpec {
         name: (*name).to_owned(),
         description: format!("does {name}"),
@@ -72,7 +72,7 @@ pub(super) fn catalogue(servers: &[ServerTools<'_>]) -> Catalogue {
     Catalogue::build(servers.collect()).expect("a legal catalogue")
 }
 
-pub(super) fn settings() -> Settings {
+pub(crate) fn settings() -> Settings {
     Settings {
         provider: Provider::of_word("openai").expect("a provider"),
         api: ApiMode::Chat,
@@ -92,7 +92,7 @@ pub(super) fn settings() -> Settings {
     }
 }
 
-pub(super) fn opened() -> SessionOpened {
+pub(crate) fn opened() -> SessionOpened {
     SessionOpened {
         id: id("0"),
         session: "ses_1".into(),
@@ -110,28 +110,28 @@ pub(super) fn opened() -> SessionOpened {
     }
 }
 
-pub(super) fn id(json: &str) -> Id {
+pub(crate) fn id(json: &str) -> Id {
     serde_json::from_value(json!(json)).expect("an id")
 }
 
-pub(super) fn anthropic(opened: &mut SessionOpened) {
+pub(crate) fn anthropic(opened: &mut SessionOpened) {
     opened.settings.provider = Provider::of_word("anthropic").expect("a provider");
     opened.settings.base_url = "http://claude.test".into();
 }
 
 impl Rig {
-    pub(super) fn new() -> Rig {
+    pub(crate) fn new() -> Rig {
         Rig::with(|_| {})
     }
 
-    pub(super) fn with(change: impl FnOnce(&mut SessionOpened)) -> Rig {
+    pub(crate) fn with(change: impl FnOnce(&mut SessionOpened)) -> Rig {
         let mut opened = opened();
         change(&mut opened);
         let head = Head::SessionOpened(Box::new(opened));
         Rig::open(Record { head, raw: SYSTEM_PROMPT.as_bytes().to_vec() })
     }
 
-    pub(super) fn open(first: Record) -> Rig {
+    pub(crate) fn open(first: Record) -> Rig {
         let session = Session::open(&first).expect("a session");
         let mut rig = Rig {
             session,
@@ -151,7 +151,7 @@ impl Rig {
     }
 
     /// A session brought back from what lies in its log.
-    pub(super) fn resume(records: &[Record]) -> Rig {
+    pub(crate) fn resume(records: &[Record]) -> Rig {
         let records = reread(records);
         let mut rig = Rig::open(records[0].clone());
         rig.take(records[1..].to_vec());
@@ -160,13 +160,13 @@ impl Rig {
     }
 
     /// Closes what a kill left open, as a new process does.
-    pub(super) fn recover(&mut self) {
+    pub(crate) fn recover(&mut self) {
         let records = self.session.recovery();
         self.take(records);
     }
 
     /// Gives an input to the session; false if it was refused as late or meaningless.
-    pub(super) fn input(&mut self, input: Input) -> bool {
+    pub(crate) fn input(&mut self, input: Input) -> bool {
         assert!(self.session.decide().is_none(), "an input came while a decision was pending");
         let mut next = self.session.admit(input);
         let admitted = next.is_some();
@@ -198,7 +198,7 @@ impl Rig {
     }
 
     /// Appends and folds records as they come from elsewhere.
-    pub(super) fn take(&mut self, records: Vec<Record>) {
+    pub(crate) fn take(&mut self, records: Vec<Record>) {
         records.into_iter().for_each(|record| self.append(record));
         self.perform();
     }
@@ -232,65 +232,65 @@ impl Rig {
         Draws { turn: format!("turn_{n}"), run: format!("run_{n}"), message: format!("steer_{n}") }
     }
 
-    pub(super) fn send_line(&mut self, line: &[u8]) -> bool {
+    pub(crate) fn send_line(&mut self, line: &[u8]) -> bool {
         let draws = self.draws();
         self.input(Input::Line { frame: classify(line), line: line.to_vec(), draws })
     }
 
     /// A request of the client. The id counts up from 1 with each line.
-    pub(super) fn request(&mut self, method: &str, params: Value) -> bool {
+    pub(crate) fn request(&mut self, method: &str, params: Value) -> bool {
         let id = self.draws + 1;
         let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         self.send_line(line.to_string().as_bytes())
     }
 
-    pub(super) fn prompt(&mut self, text: &str) -> bool {
+    pub(crate) fn prompt(&mut self, text: &str) -> bool {
         self.prompt_blocks(json!([{"type": "text", "text": text}]))
     }
 
-    pub(super) fn prompt_blocks(&mut self, blocks: Value) -> bool {
+    pub(crate) fn prompt_blocks(&mut self, blocks: Value) -> bool {
         self.request("session/prompt", json!({"sessionId": "ses_1", "prompt": blocks}))
     }
 
     /// A steer for the running turn, which is the one with `run`.
-    pub(super) fn steer(&mut self, run: &str, text: &str) -> bool {
+    pub(crate) fn steer(&mut self, run: &str, text: &str) -> bool {
         self.steer_blocks(run, json!([{"type": "text", "text": text}]))
     }
 
-    pub(super) fn steer_blocks(&mut self, run: &str, blocks: Value) -> bool {
+    pub(crate) fn steer_blocks(&mut self, run: &str, blocks: Value) -> bool {
         let params = json!({"sessionId": "ses_1", "expectedRunId": run, "prompt": blocks});
         self.request("_goose/unstable/session/steer", params)
     }
 
-    pub(super) fn cancel(&mut self) -> bool {
+    pub(crate) fn cancel(&mut self) -> bool {
         let line = json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "ses_1"}});
         self.send_line(line.to_string().as_bytes())
     }
 
-    pub(super) fn set_model(&mut self, model: &str) -> bool {
+    pub(crate) fn set_model(&mut self, model: &str) -> bool {
         self.request("session/set_model", json!({"sessionId": "ses_1", "modelId": model}))
     }
 
     /// The model answers the last request.
-    pub(super) fn answer(&mut self, body: &Value) -> bool {
+    pub(crate) fn answer(&mut self, body: &Value) -> bool {
         self.answer_to(self.session.asked(), body)
     }
 
-    pub(super) fn answer_to(&mut self, asked: u64, body: &Value) -> bool {
+    pub(crate) fn answer_to(&mut self, asked: u64, body: &Value) -> bool {
         self.answer_bytes(asked, body.to_string().into_bytes())
     }
 
-    pub(super) fn answer_bytes(&mut self, asked: u64, body: Vec<u8>) -> bool {
+    pub(crate) fn answer_bytes(&mut self, asked: u64, body: Vec<u8>) -> bool {
         let headers = vec![("request-id".to_owned(), "r".to_owned())];
         self.input(Input::Answered { asked, status: 200, headers, body, elapsed_ms: 2000, jitter_permille: JITTER })
     }
 
     /// The last request fails.
-    pub(super) fn fail(&mut self, failure: Failure, body: &str) -> bool {
+    pub(crate) fn fail(&mut self, failure: Failure, body: &str) -> bool {
         self.fail_drawing(failure, body, JITTER)
     }
 
-    pub(super) fn fail_drawing(&mut self, failure: Failure, body: &str, jitter_permille: u16) -> bool {
+    pub(crate) fn fail_drawing(&mut self, failure: Failure, body: &str, jitter_permille: u16) -> bool {
         self.input(Input::AttemptFailed {
             asked: self.session.asked(),
             failure,
@@ -303,34 +303,34 @@ impl Rig {
     }
 
     /// A call of the last round returns `result`.
-    pub(super) fn finish(&mut self, index: usize, result: Value) -> bool {
+    pub(crate) fn finish(&mut self, index: usize, result: Value) -> bool {
         let line = json!({"jsonrpc": "2.0", "id": 9, "result": result}).to_string().into_bytes();
         self.finish_line(index, &line)
     }
 
-    pub(super) fn finish_line(&mut self, index: usize, line: &[u8]) -> bool {
+    pub(crate) fn finish_line(&mut self, index: usize, line: &[u8]) -> bool {
         self.finish_as(index, CallOutcome::Returned, line)
     }
 
-    pub(super) fn finish_as(&mut self, index: usize, outcome: CallOutcome, line: &[u8]) -> bool {
+    pub(crate) fn finish_as(&mut self, index: usize, outcome: CallOutcome, line: &[u8]) -> bool {
         let asked = self.session.asked();
         self.input(Input::CallFinished { asked, index, outcome, line: line.to_vec(), elapsed_ms: 5 })
     }
 
-    pub(super) fn drain(&mut self) -> bool {
+    pub(crate) fn drain(&mut self) -> bool {
         self.input(Input::DrainExpired { asked: self.session.asked() })
     }
 
-    pub(super) fn tick(&mut self) -> bool {
+    pub(crate) fn tick(&mut self) -> bool {
         self.input(Input::KeepaliveTick { asked: self.session.asked() })
     }
 
-    pub(super) fn server(&mut self, server: usize, change: ServerEvent) -> bool {
+    pub(crate) fn server(&mut self, server: usize, change: ServerEvent) -> bool {
         self.input(Input::ServerChanged { server, change })
     }
 
     /// The hooks that were asked last come back, an outcome each.
-    pub(super) fn hooks(&mut self, outcomes: Vec<Heard>) -> bool {
+    pub(crate) fn hooks(&mut self, outcomes: Vec<Heard>) -> bool {
         let (hook, servers) = self.asked_hooks();
         let mut lines = Vec::new();
         let outcomes = outcomes.into_iter().map(|heard| match heard {
@@ -348,7 +348,7 @@ impl Rig {
     }
 
     /// Which hook was asked last, and of whom.
-    pub(super) fn asked_hooks(&self) -> (Hook, Vec<usize>) {
+    pub(crate) fn asked_hooks(&self) -> (Hook, Vec<usize>) {
         let last = self.effects.iter().rev().find_map(|effect| match effect {
             Effect::RunHooks { hook, servers, .. } => Some((*hook, servers.clone())),
             _ => None,
@@ -356,37 +356,37 @@ impl Rig {
         last.expect("hooks were asked")
     }
 
-    pub(super) fn count_effects(&self, is: impl Fn(&Effect) -> bool) -> usize {
+    pub(crate) fn count_effects(&self, is: impl Fn(&Effect) -> bool) -> usize {
         self.effects.iter().filter(|e| is(e)).count()
     }
 
-    pub(super) fn count_records(&self, is: impl Fn(&Head) -> bool) -> usize {
+    pub(crate) fn count_records(&self, is: impl Fn(&Head) -> bool) -> usize {
         self.log.iter().filter(|r| is(&r.head)).count()
     }
 
     /// The lines since the last look, in short.
-    pub(super) fn told(&mut self) -> Vec<String> {
+    pub(crate) fn told(&mut self) -> Vec<String> {
         let lines = self.lines[self.told..].iter().map(short).collect();
         self.told = self.lines.len();
         lines
     }
 
-    pub(super) fn last_line(&self) -> &Value {
+    pub(crate) fn last_line(&self) -> &Value {
         self.lines.last().expect("a line")
     }
 
-    pub(super) fn last_ask(&self) -> &Ask {
+    pub(crate) fn last_ask(&self) -> &Ask {
         self.asks.last().expect("a request")
     }
 
     /// The messages of the last request without the system prompt.
-    pub(super) fn messages(&self) -> Vec<Value> {
+    pub(crate) fn messages(&self) -> Vec<Value> {
         let all = self.last_ask().body["messages"].as_array().expect("messages");
         all.iter().filter(|m| m["role"] != "system").cloned().collect()
     }
 
     /// The history in short, an item each.
-    pub(super) fn history(&self) -> Vec<String> {
+    pub(crate) fn history(&self) -> Vec<String> {
         let short = |item: &Item| match item {
             Item::User(text) => format!("user {text}"),
             Item::Assistant(a) => {
@@ -402,7 +402,7 @@ impl Rig {
     }
 
     /// Prompts once and answers with calls of `t__say`, ids a, b, c ...
-    pub(super) fn calling(count: usize, change: impl FnOnce(&mut SessionOpened)) -> Rig {
+    pub(crate) fn calling(count: usize, change: impl FnOnce(&mut SessionOpened)) -> Rig {
         let mut rig = Rig::with(change);
         rig.prompt("go");
         let ids = ["a", "b", "c", "d"];
@@ -414,31 +414,31 @@ impl Rig {
 }
 
 /// What a hook had to say.
-pub(super) enum Heard {
+pub(crate) enum Heard {
     Line(Vec<u8>),
     TimedOut,
     Failed,
 }
 
-pub(super) fn says(text: &str) -> Heard {
+pub(crate) fn says(text: &str) -> Heard {
     Heard::Line(json!({"jsonrpc": "2.0", "id": 1, "result": text_result(text)}).to_string().into_bytes())
 }
 
-pub(super) fn end_rejected() -> impl Fn(&Head) -> bool {
+pub(crate) fn end_rejected() -> impl Fn(&Head) -> bool {
     |head| matches!(head, Head::EndObjected { .. })
 }
 
 /// A Chat answer that ends the turn.
-pub(super) fn text(text: &str) -> Value {
+pub(crate) fn text(text: &str) -> Value {
     finish_with(text, "stop")
 }
 
-pub(super) fn finish_with(text: &str, reason: &str) -> Value {
+pub(crate) fn finish_with(text: &str, reason: &str) -> Value {
     json!({"choices": [{"finish_reason": reason, "message": {"content": text}}]})
 }
 
 /// A Chat answer with calls: id, name, arguments.
-pub(super) fn calls_of(calls: &[(&str, &str, Value)]) -> Value {
+pub(crate) fn calls_of(calls: &[(&str, &str, Value)]) -> Value {
     let calls = calls.iter().map(|(id, name, arguments)| {
         json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
     });
@@ -446,31 +446,31 @@ pub(super) fn calls_of(calls: &[(&str, &str, Value)]) -> Value {
     json!({"choices": [{"finish_reason": "tool_calls", "message": {"content": null, "tool_calls": calls}}]})
 }
 
-pub(super) fn say_call(id: &str) -> Value {
+pub(crate) fn say_call(id: &str) -> Value {
     calls_of(&[(id, "t__say", json!("{}"))])
 }
 
 /// The same answer with its usage.
-pub(super) fn costing(mut answer: Value, input: u64, output: u64) -> Value {
+pub(crate) fn costing(mut answer: Value, input: u64, output: u64) -> Value {
     answer["usage"] = json!({"prompt_tokens": input, "completion_tokens": output});
     answer
 }
 
-pub(super) fn costing_total(answer: Value, input: u64, output: u64, total: u64) -> Value {
+pub(crate) fn costing_total(answer: Value, input: u64, output: u64, total: u64) -> Value {
     let mut answer = costing(answer, input, output);
     answer["usage"]["total_tokens"] = json!(total);
     answer
 }
 
-pub(super) fn text_result(text: &str) -> Value {
+pub(crate) fn text_result(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}]})
 }
 
-pub(super) fn error_result(text: &str) -> Value {
+pub(crate) fn error_result(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}], "isError": true})
 }
 
-pub(super) fn status(status: u16, reason: &str) -> Failure {
+pub(crate) fn status(status: u16, reason: &str) -> Failure {
     Failure::Status { status, reason: reason.into() }
 }
 
@@ -512,7 +512,7 @@ fn short(line: &Value) -> String {
 }
 
 /// The records as another process reads them from the log.
-pub(super) fn reread(records: &[Record]) -> Vec<Record> {
+pub(crate) fn reread(records: &[Record]) -> Vec<Record> {
     let again = records.iter().map(|record| {
         let (kind, head) = record.encode_head();
         Record::decode(&kind, RECORD_VERSION, &head, record.raw.clone()).expect("a record that can be read")
@@ -521,14 +521,14 @@ pub(super) fn reread(records: &[Record]) -> Vec<Record> {
 }
 
 /// Everything that two equal sessions have in common.
-pub(super) fn state(session: &Session) -> String {
+pub(crate) fn state(session: &Session) -> String {
     let mut session = session.clone();
     session.take_outbox();
     format!("{session:?}")
 }
 
 /// The first difference that replay finds in `records`, or the session as it left it.
-pub(super) fn replayed(records: &[Record]) -> Replay {
+pub(crate) fn replayed(records: &[Record]) -> Replay {
     let mut replay = Replay::default();
     records.iter().for_each(|record| replay.step(record));
     for turn in replay.turns() {
@@ -545,7 +545,7 @@ pub(super) fn replayed(records: &[Record]) -> Replay {
     replay
 }
 
-pub(super) fn check_log(records: &[Record], session: &Session) {
+pub(crate) fn check_log(records: &[Record], session: &Session) {
     let again = reread(records);
     assert!(again == records, "a record changed in its encoding");
     let replay = replayed(&again);
@@ -553,7 +553,7 @@ pub(super) fn check_log(records: &[Record], session: &Session) {
 }
 
 /// The first call in a request's messages that its next message does not answer, on either wire.
-pub(super) fn unanswered(body: &Value) -> Option<String> {
+pub(crate) fn unanswered(body: &Value) -> Option<String> {
     let mut open: Vec<String> = Vec::new();
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     for message in body["messages"].as_array().expect("messages") {
