@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use structopt::StructOpt;
+use waxlog_agent::auth::login;
 use waxlog_agent::config::Environment;
 use waxlog_agent::serve::serve;
 
@@ -13,21 +14,46 @@ use crate::failure::Failure;
 #[structopt(
     after_help = "EXAMPLE:\n    BUZZ_AGENT_PROVIDER=anthropic ANTHROPIC_API_KEY=... ANTHROPIC_MODEL=... waxlog agent"
 )]
-pub(crate) struct Agent {}
+pub(crate) struct Agent {
+    #[structopt(subcommand)]
+    instead: Option<Instead>,
+}
+
+/// What it does instead of serving.
+#[derive(StructOpt)]
+enum Instead {
+    /// Logs in to a provider with a browser and ends.
+    #[structopt(after_help = "EXAMPLE:\n    DATABRICKS_HOST=https://... waxlog agent auth databricks")]
+    Auth {
+        /// The provider: databricks or databricks_v2.
+        #[structopt(default_value = "")]
+        provider: String,
+    },
+}
 
 impl Agent {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        start()
+        match &self.instead {
+            Some(Instead::Auth { provider }) => log_in(provider),
+            None => start(),
+        }
     }
 }
 
-/// The agent under its link's name. It takes no arguments, so whatever stands there is passed over.
+/// The agent under its link's name. It takes no other argument, so whatever else stands there is passed over.
 pub(crate) fn linked(arguments: &[OsString]) -> Result<(), Failure> {
-    if arguments.get(1).is_some_and(|first| first == "auth") {
-        let text = "this version has no sign-in; give the provider's key in its variable instead";
-        return Err(Failure::Linked(text.to_owned()));
+    match arguments.get(1) {
+        Some(first) if first == "auth" => {
+            log_in(&arguments.get(2).map(|word| word.to_string_lossy()).unwrap_or_default())
+        }
+        _ => start(),
     }
-    start()
+}
+
+fn log_in(provider: &str) -> Result<(), Failure> {
+    let logged_in = login(&Environment::of_process(), provider).map_err(|e| Failure::Linked(e.to_string()))?;
+    eprintln!("{logged_in}");
+    Ok(())
 }
 
 /// The operator's log goes to stderr at a fixed level: stdout belongs to the client.

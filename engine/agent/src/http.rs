@@ -13,7 +13,7 @@ mod chunks;
 mod curl;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_std::future::timeout;
@@ -114,7 +114,8 @@ impl Failure {
 /// The HTTP client of the process. Clones share connections.
 #[derive(Clone, Debug)]
 pub struct ModelClient {
-    client: surf::Client,
+    /// Replaced when an exchange is given up, see [`Underway`].
+    client: Arc<Mutex<surf::Client>>,
     silence_max: Duration,
     /// Set once a server has refused a large body that came without the question.
     asks_leave: Arc<AtomicBool>,
@@ -129,9 +130,8 @@ impl ModelClient {
     /// A client that bears `silence_max` without a byte: from sending to the answer's headers, then between
     /// any two reads. There is no limit on the whole.
     pub fn new(silence_max: Duration) -> Result<Self, SetupError> {
-        let curl = Curl::new().map_err(|error| SetupError(error.to_string()))?;
         Ok(Self {
-            client: surf::Client::with_http_client(curl),
+            client: Arc::new(Mutex::new(fresh_client()?)),
             silence_max,
             asks_leave: Arc::default(),
         })
@@ -214,10 +214,16 @@ impl ModelClient {
     }
 
     async fn exchange_once(&self, url: &str, request: surf::Request) -> Result<Answer, Failure> {
-        let response = timeout(self.silence_max, self.client.send(request))
+        let mut underway = Underway { client: &self.client, given_up: true };
+        let client = lock(&self.client).clone();
+        let sent = timeout(self.silence_max, client.send(request))
             .await
-            .map_err(|_| Failure::new(FailureKind::Timeout, self.silence(url)))?
-            .map_err(|error| dispatch_failure(url, &error))?;
+            .map_err(|_| Failure::new(FailureKind::Timeout, self.silence(url)))?;
+        // From here on curl knows the end of the exchange, or notices with the next bytes that it is over.
+        let response = sent.map_err(|error| {
+            underway.given_up = false;
+            dispatch_failure(url, &error)
+        })?;
         let status = match response.ext::<TrueStatus>() {
             Some(TrueStatus(status)) => *status,
             None => StatusCode::INTERNAL_SERVER_ERROR,
@@ -228,6 +234,7 @@ impl ModelClient {
         } else {
             self.read_start(response).await
         };
+        underway.given_up = false;
         Ok(Answer {
             status: status.as_u16(),
             reason: status.canonical_reason().unwrap_or("<unknown status code>"),
@@ -301,6 +308,39 @@ pub fn without_user(url: &str) -> String {
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     format!("{scheme}://{host}{path}")
+}
+
+fn fresh_client() -> Result<surf::Client, SetupError> {
+    let curl = Curl::new().map_err(|error| SetupError(error.to_string()))?;
+    Ok(surf::Client::with_http_client(curl))
+}
+
+fn lock(client: &Mutex<surf::Client>) -> MutexGuard<'_, surf::Client> {
+    // Nothing is left half done under this lock.
+    client.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An exchange under way.
+///
+/// curl goes on with a request that nobody waits for any more until the server says something, and the
+/// provider goes on working and billing. Only the end of a client closes its connections at once, so an
+/// exchange that is given up leaves a fresh client behind; the old one ends with the last exchange that still
+/// uses it.
+struct Underway<'a> {
+    client: &'a Mutex<surf::Client>,
+    given_up: bool,
+}
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        if !self.given_up {
+            return;
+        }
+        match fresh_client() {
+            Ok(fresh) => *lock(self.client) = fresh,
+            Err(error) => log::warn!("a request that was given up may go on at the server: {error}"),
+        }
+    }
 }
 
 fn build(

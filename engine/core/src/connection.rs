@@ -316,7 +316,8 @@ impl Connection {
                 "loadSession": true,
                 "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
                 "promptCapabilities": {
-                    "image": false, "audio": false, "embeddedContext": profile == Profile::Standard,
+                    "image": profile == Profile::Standard, "audio": false,
+                    "embeddedContext": profile == Profile::Standard,
                 },
                 "mcpCapabilities": {"http": false, "sse": false},
             },

@@ -107,6 +107,7 @@ fn newest_first(items: &[Item], budget: u64) -> (String, usize) {
 fn snippet(item: &Item) -> String {
     match item {
         Item::User(text) => format!("[user] {text}\n"),
+        Item::UserParts(parts) => format!("[user] {}\n", text_form(parts)),
         Item::Assistant(a) => {
             let calls: String = a.calls.iter().map(|call| format!(" tool:{}", call.name)).collect();
             format!("[assistant] {}{calls}\n", a.text)

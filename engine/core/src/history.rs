@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::content::Part;
+use crate::content::{text_form, Part};
 use crate::json::compact;
 
 /// What an image weighs in the context-pressure measure, whatever its real size, in bytes.
@@ -13,6 +13,8 @@ pub const IMAGE_PRESSURE_BYTES: u64 = 16_384;
 pub enum Item {
     /// A prompt, a steer or a handoff text.
     User(String),
+    /// A prompt that holds images: its texts and images, in order.
+    UserParts(Vec<Part>),
     /// What the model said in one round.
     Assistant(Assistant),
     /// The result of one call of the last assistant item.
@@ -68,24 +70,37 @@ impl Item {
     fn bytes(&self, image: impl Fn(&str, &str) -> u64) -> u64 {
         match self {
             Item::User(text) => text.len() as u64,
+            Item::UserParts(parts) => parts_bytes(parts, image),
             Item::Assistant(a) => {
                 let calls: usize = a.calls.iter().map(Call::bytes).sum();
                 let details = a.reasoning_details.as_ref().map_or(0, |d| compact(d).len());
                 (a.text.len() + calls + details) as u64
             }
-            Item::ToolResult(result) => {
-                let parts: u64 = result
-                    .parts
-                    .iter()
-                    .map(|part| match part {
-                        Part::Text(text) => text.len() as u64,
-                        Part::Image { data, mime } => image(data, mime),
-                    })
-                    .sum();
-                result.id.len() as u64 + parts
-            }
+            Item::ToolResult(result) => result.id.len() as u64 + parts_bytes(&result.parts, image),
         }
     }
+
+    /// The text form of a user item; empty for any other.
+    pub fn user_text(&self) -> String {
+        match self {
+            Item::User(text) => text.clone(),
+            Item::UserParts(parts) => text_form(parts),
+            Item::Assistant(_) | Item::ToolResult(_) => String::new(),
+        }
+    }
+
+    /// Whether the item is the user's: a block of the history starts with it.
+    pub fn is_user(&self) -> bool {
+        matches!(self, Item::User(_) | Item::UserParts(_))
+    }
+}
+
+fn parts_bytes(parts: &[Part], image: impl Fn(&str, &str) -> u64) -> u64 {
+    let bytes = parts.iter().map(|part| match part {
+        Part::Text(text) => text.len() as u64,
+        Part::Image { data, mime } => image(data, mime),
+    });
+    bytes.sum()
 }
 
 impl Call {
@@ -134,7 +149,7 @@ impl History {
         let mut size = self.wire_bytes;
         let mut dropped = 0;
         while size > budget_bytes {
-            let next = (dropped + 1..self.items.len()).find(|&i| matches!(self.items[i], Item::User(_)));
+            let next = (dropped + 1..self.items.len()).find(|&i| self.items[i].is_user());
             let Some(next) = next else { break };
             size -= self.items[dropped..next].iter().map(Item::wire_bytes).sum::<u64>();
             dropped = next;
@@ -142,12 +157,9 @@ impl History {
         dropped
     }
 
-    /// The text of the last user item.
-    pub fn last_user(&self) -> Option<&str> {
-        self.items.iter().rev().find_map(|item| match item {
-            Item::User(text) => Some(text.as_str()),
-            Item::Assistant(_) | Item::ToolResult(_) => None,
-        })
+    /// The last user item.
+    pub fn last_user(&self) -> Option<&Item> {
+        self.items.iter().rev().find(|item| item.is_user())
     }
 
     /// Drops the `count` oldest items.
@@ -169,9 +181,9 @@ impl History {
                     Some(at) => drop(open.remove(at)),
                     None => return Some(&result.id),
                 },
-                Item::User(_) if open.is_empty() => {}
+                Item::User(_) | Item::UserParts(_) if open.is_empty() => {}
                 Item::Assistant(a) if open.is_empty() => open.extend(a.calls.iter().map(|c| c.id.as_str())),
-                Item::User(_) | Item::Assistant(_) => break,
+                Item::User(_) | Item::UserParts(_) | Item::Assistant(_) => break,
             }
         }
         open.first().copied()

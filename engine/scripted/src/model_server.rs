@@ -6,7 +6,7 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// One answer of the script.
@@ -137,6 +137,8 @@ impl Request {
 pub struct ModelServer {
     address: SocketAddr,
     shared: Arc<Shared>,
+    /// Holds the port.
+    acceptor: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -157,8 +159,14 @@ struct State {
 impl ModelServer {
     /// Opens a free port on 127.0.0.1 and serves `answers`; without any, each request gets status 500.
     pub fn start(answers: Vec<Answer>) -> io::Result<Self> {
+        Self::start_with(|_| answers)
+    }
+
+    /// As [`ModelServer::start`], for answers that name the server's own address.
+    pub fn start_with(answers: impl FnOnce(&str) -> Vec<Answer>) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
+        let answers = answers(&format!("http://{address}"));
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 answers,
@@ -169,8 +177,8 @@ impl ModelServer {
             changed: Condvar::new(),
         });
         let served = Arc::clone(&shared);
-        thread::spawn(move || served.accept(&listener));
-        Ok(Self { address, shared })
+        let acceptor = Some(thread::spawn(move || served.accept(listener)));
+        Ok(Self { address, shared, acceptor })
     }
 
     /// The base address, without a path or a slash at its end.
@@ -205,8 +213,12 @@ impl Drop for ModelServer {
         }
         drop(state);
         self.shared.changed.notify_all();
-        // Wakes the thread that accepts; if even that fails there is nobody to wake.
-        let _ = TcpStream::connect(self.address);
+        // Wakes the thread that accepts, and waits until it has let go of the port; if nothing wakes it, it
+        // is gone already, or not to be waited for.
+        let woken = TcpStream::connect(self.address).is_ok();
+        if let (true, Some(acceptor)) = (woken, self.acceptor.take()) {
+            let _ = acceptor.join();
+        }
     }
 }
 
@@ -233,7 +245,7 @@ impl Shared {
         }
     }
 
-    fn accept(self: Arc<Self>, listener: &TcpListener) {
+    fn accept(self: Arc<Self>, listener: TcpListener) {
         for (index, stream) in listener.incoming().enumerate() {
             let Ok(stream) = stream else { continue };
             let mut state = self.lock();

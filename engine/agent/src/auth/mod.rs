@@ -67,6 +67,14 @@ pub enum AuthError {
         /// How long was waited, in seconds.
         seconds: u64,
     },
+    /// The login was made but cannot be kept.
+    #[error("the login cannot be kept in {file}: {reason}; see to the folder and log in again")]
+    NotKept {
+        /// The token file.
+        file: String,
+        /// What the system says.
+        reason: String,
+    },
     /// The login cannot be started on this machine.
     #[error("cannot start a login: {reason}; set DATABRICKS_TOKEN instead")]
     NoLogin {

@@ -62,8 +62,8 @@ pub(crate) struct Oauth {
 #[derive(Default)]
 struct Memory {
     tokens: Option<Tokens>,
-    /// The tokens are newer than those in the file, which could not be written.
-    unsaved: bool,
+    /// Why the file, which could not be written, is older than the tokens.
+    unsaved: Option<String>,
     /// The last browser login that failed, by its number.
     failed_login: Option<(u64, AuthError)>,
 }
@@ -131,11 +131,13 @@ impl Oauth {
     pub(super) async fn log_in(&self) -> Result<(), AuthError> {
         let mut memory = self.memory.lock().await;
         self.fetch(&mut memory).await?;
-        if memory.unsaved {
-            let reason = format!("{} cannot be written", self.file.path().display());
-            return Err(AuthError::NoLogin { reason });
+        match &memory.unsaved {
+            Some(reason) => {
+                let (file, reason) = (self.file.path().display().to_string(), reason.clone());
+                Err(AuthError::NotKept { file, reason })
+            }
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// The token in memory or in the file, if it can be used.
@@ -145,7 +147,7 @@ impl Oauth {
         if !memory.tokens.as_ref().is_some_and(usable) {
             let stored = self.file.load().filter(usable)?;
             self.adopt(memory, stored);
-            memory.unsaved = false;
+            memory.unsaved = None;
         }
         memory.tokens.as_ref().map(|tokens| tokens.access.clone())
     }
@@ -182,7 +184,7 @@ impl Oauth {
     fn refresh_token(&self, memory: &Memory) -> Option<Secret<String>> {
         let held = memory.tokens.as_ref().and_then(|tokens| tokens.refresh.clone());
         let stored = self.file.load().and_then(|tokens| tokens.refresh);
-        let (first, second) = if memory.unsaved { (held, stored) } else { (stored, held) };
+        let (first, second) = if memory.unsaved.is_some() { (held, stored) } else { (stored, held) };
         let token = first.or(second)?;
         self.scrubber.learn(&token);
         Some(token)
@@ -244,10 +246,10 @@ impl Oauth {
         let (file, saved) = (self.file.clone(), tokens.clone());
         self.adopt(memory, tokens);
         let written = async_std::task::spawn_blocking(move || file.save(&saved)).await;
-        memory.unsaved = written.is_err();
-        if let Err(error) = written {
+        memory.unsaved = written.err().map(|error| error.to_string());
+        if let Some(reason) = &memory.unsaved {
             let path = self.file.path().display();
-            log::warn!("{path} cannot be written ({error}); the login is lost when the process ends");
+            log::warn!("{path} cannot be written ({reason}); the login is lost when the process ends");
         }
         token
     }

@@ -307,11 +307,21 @@ fn what_cannot_be_sent_is_refused_without_showing_it() {
 fn dropping_the_request_ends_it_at_the_server() {
     let server = serve(vec![Scripted::hang()]);
     let client = client(PATIENCE);
-    let url = server.url();
-    let sent = task::spawn(async move { client.post(&url, &[], Vec::new()).await });
+    let (url, sending) = (server.url(), client.clone());
+    let sent = task::spawn(async move { sending.post(&url, &[], Vec::new()).await });
     server.wait_for(0, PATIENCE).expect("one request");
     task::block_on(sent.cancel());
+    assert!(server.wait_abandoned(0, PATIENCE), "and not only when the client goes");
+    drop(client);
+}
+
+#[test]
+fn a_timeout_ends_the_request_at_the_server() {
+    let server = serve(vec![Scripted::hang()]);
+    let client = client(SILENCE_MAX);
+    assert_eq!(failed(post(&client, &server.url(), &[b"{}"])).kind, FailureKind::Timeout);
     assert!(server.wait_abandoned(0, PATIENCE));
+    drop(client);
 }
 
 #[test]

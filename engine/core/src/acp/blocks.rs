@@ -3,6 +3,8 @@
 use serde_json::Value;
 
 use super::Profile;
+use crate::content::Part;
+use crate::history::Item;
 
 /// Largest text of one prompt, in bytes.
 pub const PROMPT_MAX_BYTES: usize = 1_048_576;
@@ -16,6 +18,8 @@ pub enum Block {
     ResourceLink(String),
     /// A text file that came with the prompt: its URI and content.
     Resource(String, String),
+    /// An image: base64 data and MIME type.
+    Image(String, String),
     /// A kind that is not advertised.
     Unsupported,
 }
@@ -47,6 +51,10 @@ fn decode_one(index: usize, block: &Value) -> Result<Block, String> {
     match needed("type")?.as_str() {
         "text" => needed("text").map(Block::Text),
         "resource_link" => needed("uri").map(Block::ResourceLink),
+        "image" => Ok(match (word("data"), word("mimeType")) {
+            (Some(data), Some(mime)) => Block::Image(data, mime),
+            _ => Block::Unsupported,
+        }),
         "resource" => Ok(resource(block).unwrap_or(Block::Unsupported)),
         _ => Ok(Block::Unsupported),
     }
@@ -69,10 +77,28 @@ pub fn text(blocks: &[Block], profile: Profile) -> Result<String, PromptError> {
             Block::Resource(uri, text) if profile == Profile::Standard => {
                 format!("[resource: {uri}]\n{text}")
             }
-            Block::Resource(..) | Block::Unsupported => return Err(PromptError::Unsupported),
+            Block::Resource(..) | Block::Image(..) | Block::Unsupported => {
+                return Err(PromptError::Unsupported)
+            }
         });
     }
     Ok(parts.join("\n"))
+}
+
+/// What a prompt becomes in the history: its text, or its texts and images where a client of the public
+/// standard sends some.
+pub fn prompt_item(blocks: &[Block], profile: Profile) -> Result<Item, PromptError> {
+    let has_images = blocks.iter().any(|block| matches!(block, Block::Image(..)));
+    if profile == Profile::Harness || !has_images {
+        return prompt_text(blocks, profile).map(Item::User);
+    }
+    let texts: Vec<Block> = blocks.iter().filter(|b| !matches!(b, Block::Image(..))).cloned().collect();
+    prompt_text(&texts, profile)?;
+    let part = |block: &Block| match block {
+        Block::Image(data, mime) => Ok(Part::Image { data: data.clone(), mime: mime.clone() }),
+        other => text(std::slice::from_ref(other), profile).map(Part::Text),
+    };
+    blocks.iter().map(part).collect::<Result<_, _>>().map(Item::UserParts)
 }
 
 /// The text of a prompt: as [`text`], within the size limit.
@@ -117,6 +143,19 @@ mod tests {
         ] {
             assert!(decode(Some(&value)).expect_err("refused").contains(needle), "{value}");
         }
+    }
+
+    #[test]
+    fn images_are_taken_in_order_from_clients_of_the_standard() {
+        let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
+        let list = blocks(json!([{"type": "text", "text": "see"}, image, {"type": "text", "text": "this"}]));
+        let wanted = Item::UserParts(vec![
+            Part::Text("see".into()),
+            Part::Image { data: "AAAA".into(), mime: "image/png".into() },
+            Part::Text("this".into()),
+        ]);
+        assert_eq!(prompt_item(&list, Profile::Standard), Ok(wanted));
+        assert_eq!(prompt_item(&list, Profile::Harness), Err(PromptError::Unsupported));
     }
 
     #[test]

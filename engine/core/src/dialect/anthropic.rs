@@ -92,6 +92,10 @@ impl AnthropicEncoder {
         for item in items {
             match item {
                 Item::User(text) => self.message(Role::User, vec![text_block(text)]),
+                Item::UserParts(parts) => {
+                    let blocks = parts.iter().map(|part| open_block(&part_block(part))).collect();
+                    self.message(Role::User, blocks);
+                }
                 Item::Assistant(assistant) => self.message(Role::Assistant, assistant_blocks(assistant)),
                 Item::ToolResult(result) => self.result(result),
             }
@@ -231,6 +235,16 @@ fn assistant_blocks(assistant: &Assistant) -> Vec<Chunk> {
     text.into_iter().chain(calls).collect()
 }
 
+fn part_block(part: &Part) -> Value {
+    match part {
+        Part::Text(text) => json!({"type": "text", "text": text}),
+        Part::Image { data, mime } => {
+            let source = json!({"type": "base64", "media_type": mime, "data": data});
+            json!({"type": "image", "source": source})
+        }
+    }
+}
+
 fn result_block(result: &ToolResult) -> Chunk {
     let mut out = RESULT_START.to_vec();
     for (index, part) in result.parts.iter().enumerate() {
@@ -242,10 +256,7 @@ fn result_block(result: &ToolResult) -> Chunk {
                 out.push(b'{');
                 out.extend_from_slice(&text_block(text));
             }
-            Part::Image { data, mime } => {
-                let source = json!({"type": "base64", "media_type": mime, "data": data});
-                out.extend_from_slice(json!({"type": "image", "source": source}).to_string().as_bytes());
-            }
+            Part::Image { .. } => out.extend_from_slice(part_block(part).to_string().as_bytes()),
         }
     }
     out.extend_from_slice(format!("],\"is_error\":{},\"tool_use_id\":", result.is_error).as_bytes());

@@ -54,6 +54,9 @@ impl ChatEncoder {
                     }
                     message(text, "user")
                 }
+                Item::UserParts(parts) => {
+                    json!({"content": user_parts(parts), "role": "user"}).to_string().into_bytes()
+                }
                 Item::Assistant(assistant) => assistant_message(assistant).to_string().into_bytes(),
                 Item::ToolResult(result) => {
                     let mut out = result_message(result, &mut images);
@@ -177,12 +180,23 @@ fn assistant_message(assistant: &Assistant) -> Value {
     object
 }
 
+fn user_parts(parts: &[Part]) -> Value {
+    let blocks = parts.iter().map(|part| match part {
+        Part::Text(text) => json!({"type": "text", "text": text}),
+        Part::Image { data, mime } => image(data, mime),
+    });
+    blocks.collect()
+}
+
+fn image(data: &str, mime: &str) -> Value {
+    json!({"type": "image_url", "image_url": {"url": format!("data:{mime};base64,{data}")}})
+}
+
 /// Tool messages are text only, so images ride in a user message after the run of results.
 fn result_message(result: &ToolResult, images: &mut Vec<Value>) -> Vec<u8> {
     for part in &result.parts {
         if let Part::Image { data, mime } = part {
-            let url = format!("data:{mime};base64,{data}");
-            images.push(json!({"type": "image_url", "image_url": {"url": url}}));
+            images.push(image(data, mime));
         }
     }
     let mut out = b"{\"content\":".to_vec();

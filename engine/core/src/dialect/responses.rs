@@ -39,7 +39,11 @@ impl ResponsesEncoder {
         for item in items {
             let values = match item {
                 Item::User(text) => {
-                    vec![json!({"content": [{"text": text, "type": "input_text"}], "role": "user"})]
+                    vec![json!({"content": [input_part(&Part::Text(text.clone()))], "role": "user"})]
+                }
+                Item::UserParts(parts) => {
+                    let blocks: Vec<Value> = parts.iter().map(input_part).collect();
+                    vec![json!({"content": blocks, "role": "user"})]
                 }
                 Item::Assistant(assistant) => assistant_items(assistant),
                 Item::ToolResult(result) => result_items(result),
@@ -88,18 +92,22 @@ fn assistant_items(assistant: &Assistant) -> Vec<Value> {
     text.into_iter().chain(calls).collect()
 }
 
+fn input_part(part: &Part) -> Value {
+    match part {
+        Part::Text(text) => json!({"type": "input_text", "text": text}),
+        Part::Image { data, mime } => {
+            json!({"type": "input_image", "image_url": format!("data:{mime};base64,{data}")})
+        }
+    }
+}
+
 /// An output is text only; its images follow at once in a user item.
 fn result_items(result: &ToolResult) -> Vec<Value> {
     let output = json!({
         "type": "function_call_output", "call_id": result.id, "output": result_text(result),
     });
-    let images = result.parts.iter().filter_map(|part| match part {
-        Part::Image { data, mime } => {
-            Some(json!({"type": "input_image", "image_url": format!("data:{mime};base64,{data}")}))
-        }
-        Part::Text(_) => None,
-    });
-    let images: Vec<Value> = images.collect();
+    let images = result.parts.iter().filter(|part| matches!(part, Part::Image { .. }));
+    let images: Vec<Value> = images.map(input_part).collect();
     let images = (!images.is_empty()).then(|| json!({"content": images, "role": "user"}));
     [output].into_iter().chain(images).collect()
 }

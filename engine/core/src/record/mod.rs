@@ -86,7 +86,8 @@ impl Record {
     pub fn prompt_text(&self) -> Option<String> {
         match (&self.head, crate::acp::frame::classify(&self.raw)) {
             (Head::TurnPrompted { .. }, crate::acp::frame::Frame::Request { params, .. }) => {
-                blocks::text(&blocks::decode(params.get("prompt")).ok()?, Profile::Standard).ok()
+                let blocks = blocks::decode(params.get("prompt")).ok()?;
+                blocks::prompt_item(&blocks, Profile::Standard).ok().map(|item| item.user_text())
             }
             _ => None,
         }

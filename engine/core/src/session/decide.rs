@@ -116,12 +116,12 @@ impl Session {
         }
         let outputs = compacting.outputs.as_deref().unwrap_or_default();
         let text = handoff::replacement(&compacting.summary, outputs);
-        let current = self.history.last_user().map_or(0, str::len);
+        let current = self.history.last_user().map_or(0, Item::pressure_bytes);
         let after = 1 + usize::from(self.history.last_user().is_some());
         let head = Head::HandoffDone {
             count: self.handoffs + 1,
             items: (self.history.items().len(), after),
-            bytes: (self.history.pressure_bytes(), (text.len() + current) as u64),
+            bytes: (self.history.pressure_bytes(), text.len() as u64 + current),
         };
         Some(Record { head, raw: text.into_bytes() })
     }

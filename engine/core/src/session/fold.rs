@@ -138,11 +138,11 @@ impl Session {
     fn prompted(&mut self, id: &crate::acp::frame::Id, run: &str, line: &[u8]) {
         self.turns += 1;
         self.say(lines::active_run(self.id(), run));
-        let phase = match blocks::prompt_text(&blocks_of(line), self.opened.profile) {
+        let phase = match blocks::prompt_item(&blocks_of(line), self.opened.profile) {
             Err(e) => Phase::Ending(invalid_prompt(&e)),
-            Ok(text) => {
-                self.original_task.get_or_insert_with(|| text.clone());
-                self.remember(vec![Item::User(text)]);
+            Ok(item) => {
+                self.original_task.get_or_insert_with(|| item.user_text());
+                self.remember(vec![item]);
                 Phase::Boundary(Compaction::Due)
             }
         };

@@ -50,7 +50,7 @@ impl Session {
     /// The history becomes the summary and the last thing that the user said.
     pub(super) fn handoff_done(&mut self, text: &[u8]) {
         let summary = Item::User(String::from_utf8_lossy(text).into_owned());
-        let current = self.history.last_user().map(|text| Item::User(text.to_owned()));
+        let current = self.history.last_user().cloned();
         let before = self.history.items().len();
         self.history.drop_front(before);
         self.encoder.drop_front(before);

@@ -40,6 +40,7 @@ impl Session {
         for (index, item) in items.iter().enumerate() {
             match item {
                 Item::User(text) => told.push(lines::user_message(self.id(), text)),
+                Item::UserParts(parts) => told.push(lines::user_message(self.id(), &text_form(parts))),
                 Item::Assistant(assistant) => {
                     if !assistant.text.is_empty() {
                         told.push(lines::message(self.id(), &assistant.text));
@@ -112,7 +113,7 @@ impl Session {
 fn result_of<'a>(items: &'a [Item], id: &str) -> Option<&'a ToolResult> {
     items.iter().map_while(|item| match item {
         Item::ToolResult(result) => Some(result),
-        Item::User(_) | Item::Assistant(_) => None,
+        Item::User(_) | Item::UserParts(_) | Item::Assistant(_) => None,
     })
     .find(|result| result.id == id)
 }

@@ -232,9 +232,10 @@ impl Session {
 
     /// The request that a prompt now would send, were its text `text`: for checks after a recovery.
     pub fn next_request(&self, text: &str) -> Rope {
-        let mut encoder = self.encoder.clone();
-        encoder.push(&[Item::User(text.to_owned())]);
-        encoder.request(&self.model(), self.tools.as_ref()).rope
+        let (mut next, model) = (self.clone(), self.model());
+        next.encode_for(&self.opened.settings.route(&model, self.upgraded));
+        next.encoder.push(&[Item::User(text.to_owned())]);
+        next.encoder.request(&model, next.tools.as_ref()).rope
     }
 
     /// The bytes of the last request.

@@ -192,3 +192,16 @@ fn the_command_logs_in_again_whatever_there_is() {
     assert_eq!(block_on(zip(oauth.log_in(), browser)).0, Ok(()));
     assert_eq!(rig.stored()["access_token"], "new");
 }
+
+#[test]
+fn the_command_says_if_its_login_cannot_be_kept() {
+    let rig = Rig::with_service(vec![grant("new", Some("r2"))]);
+    let oauth = rig.oauth();
+    std::fs::create_dir_all(oauth.file().with_extension("json.new")).expect("a folder in the draft's place");
+    let browser = async {
+        let shown = Shown::next(&rig).await;
+        shown.back(&format!("?code=c&state={}", shown.query["state"])).await
+    };
+    let text = block_on(zip(oauth.log_in(), browser)).0.expect_err("not kept").to_string();
+    assert!(text.starts_with(&format!("the login cannot be kept in {}: ", oauth.file().display())), "{text}");
+}

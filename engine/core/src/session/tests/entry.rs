@@ -391,3 +391,41 @@ fn the_answer_comes_under_the_id_byte_for_byte() {
         assert_eq!(rig.last_line()["id"].to_string(), own);
     }
 }
+
+#[test]
+fn a_chosen_model_of_another_family_gets_the_whole_history_on_its_own_wire() {
+    let mut rig = Rig::with(|o| {
+        o.settings.provider = crate::provider::Provider::of_word("databricks_v2").expect("a provider");
+        o.settings.model = "databricks-claude-opus-4-7".into();
+    });
+    rig.prompt("one");
+    assert_eq!(rig.last_ask().path, "/ai-gateway/anthropic/v1/messages");
+    let call = json!({"type": "tool_use", "id": "a", "name": "t__say", "input": {}});
+    rig.answer(&json!({"stop_reason": "tool_use", "content": [call]}));
+    rig.set_model("gemini");
+    rig.finish(0, text_result("ok"));
+    assert_eq!(rig.last_ask().path, "/ai-gateway/anthropic/v1/messages", "not within the turn");
+    rig.answer(&json!({"stop_reason": "end_turn", "content": [{"type": "text", "text": "first"}]}));
+    let promised = rig.session.next_request("two").to_vec();
+    rig.prompt("two");
+    assert_eq!(rig.last_ask().path, "/ai-gateway/mlflow/v1/chat/completions");
+    assert_eq!(
+        rig.messages(),
+        [
+            json!({"content": "one", "role": "user"}),
+            json!({"content": "", "role": "assistant", "tool_calls": [
+                {"function": {"arguments": "{}", "name": "t__say"}, "id": "a", "type": "function"}]}),
+            json!({"content": "ok", "role": "tool", "tool_call_id": "a"}),
+            json!({"content": "first", "role": "assistant"}),
+            json!({"content": "two", "role": "user"}),
+        ]
+    );
+    assert_eq!(rig.last_ask().body["tools"][0]["function"]["name"], "t__say");
+    assert_eq!(promised, rig.last_ask().bytes);
+    rig.answer(&text("second"));
+    rig.set_model("gpt-5");
+    rig.prompt("three");
+    assert_eq!(rig.last_ask().path, "/ai-gateway/openai/v1/responses");
+    assert_eq!(rig.last_ask().body["input"].as_array().map(Vec::len), Some(7));
+    rig.cancel();
+}

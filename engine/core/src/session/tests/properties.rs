@@ -7,6 +7,7 @@ use super::rig::*;
 use crate::dialect::Encoder;
 use crate::mcp::ServerEvent;
 use crate::record::{CallOutcome, Failure, Head, Hook, HookOutcome, SessionOpened};
+use crate::session::state::{Phase, Progress, Slot};
 use crate::session::{Effect, Input, Session};
 
 /// What the session is like.
@@ -26,6 +27,8 @@ struct World {
 /// Something that happens to it.
 #[derive(Clone, Debug)]
 enum Act {
+    /// Whatever the session waits for comes.
+    Go { calls: Vec<usize>, words: usize, input: Option<u16> },
     Prompt(usize),
     BadPrompt,
     Steer { right: bool, kind: usize },
@@ -60,20 +63,22 @@ fn act() -> impl Strategy<Value = Act> {
         prop::option::of(any::<u16>()),
         0..4usize,
     );
+    let go = (prop::collection::vec(0..7usize, 0..3), 0..4usize, prop::option::of(0..1000u16));
     prop_oneof![
-        6 => (0..120usize).prop_map(Act::Prompt),
+        30 => go.prop_map(|(calls, words, input)| Act::Go { calls, words, input }),
+        3 => (0..120usize).prop_map(Act::Prompt),
         1 => Just(Act::BadPrompt),
         2 => (prop::bool::weighted(0.8), 0..4usize).prop_map(|(right, kind)| Act::Steer { right, kind }),
         1 => Just(Act::Cancel),
         1 => Just(Act::SetModel),
-        10 => answer.prop_map(|(late, calls, stop, input, text)| Act::Answer { late, calls, stop, input, text }),
+        4 => answer.prop_map(|(late, calls, stop, input, text)| Act::Answer { late, calls, stop, input, text }),
         1 => (0..8usize).prop_map(Act::OddAnswer),
         1 => (0..7usize).prop_map(Act::Fail),
-        10 => (0..4usize, 0..8usize, prop::bool::weighted(0.1))
+        8 => (0..4usize, 0..8usize, prop::bool::weighted(0.1))
             .prop_map(|(index, how, late)| Act::Finish { index, how, late }),
         1 => Just(Act::Drain),
         1 => Just(Act::Tick),
-        4 => prop::collection::vec(0..5usize, 0..3).prop_map(Act::Hooks),
+        3 => prop::collection::vec(0..5usize, 0..3).prop_map(Act::Hooks),
         1 => (0..3usize, 0..4usize).prop_map(|(server, how)| Act::Server { server, how }),
     ]
 }
@@ -100,6 +105,8 @@ fn open(world: &World) -> Rig {
     })
 }
 
+const WORDS: [&str; 4] = ["", "hm", "a longer text with an \u{e9} and a \" in it", " "];
+
 /// An answer on the session's wire.
 fn answer(anthropic: bool, calls: &[usize], stop: usize, input: Option<u16>, words: &str) -> Value {
     const IDS: [&str; 7] = ["a", "b", "", "same", "same", "c", "d"];
@@ -122,6 +129,7 @@ fn answer(anthropic: bool, calls: &[usize], stop: usize, input: Option<u16>, wor
 
 fn play(rig: &mut Rig, world: &World, act: &Act) {
     match act {
+        Act::Go { calls, words, input } => go(rig, world, calls, *words, *input),
         Act::Prompt(size) => drop(rig.prompt(&"p".repeat(*size))),
         Act::BadPrompt => drop(rig.prompt_blocks(json!([{"type": "image"}]))),
         Act::Steer { right, kind } => {
@@ -138,9 +146,8 @@ fn play(rig: &mut Rig, world: &World, act: &Act) {
         Act::Cancel => drop(rig.cancel()),
         Act::SetModel => drop(rig.set_model("other")),
         Act::Answer { late, calls, stop, input, text } => {
-            let words = ["", "hm", "a longer text with an \u{e9} and a \" in it", " "][*text];
             let asked = rig.session.asked() - u64::from(*late && rig.session.asked() > 0);
-            rig.answer_to(asked, &answer(world.anthropic, calls, *stop, *input, words));
+            rig.answer_to(asked, &answer(world.anthropic, calls, *stop, *input, WORDS[*text]));
         }
         Act::OddAnswer(kind) => {
             let bodies: [&[u8]; 8] = [
@@ -186,6 +193,24 @@ fn play(rig: &mut Rig, world: &World, act: &Act) {
             };
             rig.server(*server, change);
         }
+    }
+}
+
+fn go(rig: &mut Rig, world: &World, calls: &[usize], words: usize, input: Option<u16>) {
+    let phase = rig.session.turn.as_ref().map(|turn| turn.phase.clone());
+    match phase {
+        None => drop(rig.prompt(WORDS[words])),
+        Some(Phase::Asking { .. }) => {
+            let answer = answer(world.anthropic, calls, usize::from(!calls.is_empty()), input, WORDS[words]);
+            assert!(rig.answer(&answer));
+        }
+        Some(Phase::Calling(slots)) => {
+            let running = |slot: &Slot| matches!(slot.progress, Progress::Started);
+            let index = slots.iter().rposition(running).expect("a call that runs");
+            assert!(rig.finish(index, text_result(WORDS[words])));
+        }
+        Some(Phase::Gate(..) | Phase::Compacting(_)) => hooks(rig, &[words % 2, calls.len() % 2]),
+        Some(other) => panic!("a turn rests in {other:?}"),
     }
 }
 
@@ -292,6 +317,24 @@ proptest! {
         for record in &rig.log[1..] {
             session.fold(record);
             survives_a_kill(&session);
+        }
+    }
+
+    #[test]
+    fn a_log_that_was_recovered_replays_and_goes_on(
+        world in world(),
+        acts in prop::collection::vec(act(), 1..40),
+        cut in any::<prop::sample::Index>(),
+        later in prop::collection::vec(act(), 1..20),
+    ) {
+        let mut rig = open(&world);
+        for act in &acts {
+            play(&mut rig, &world, act);
+        }
+        let mut resumed = Rig::resume(&rig.log[..=cut.index(rig.log.len())]);
+        resumed.recover();
+        for act in &later {
+            play(&mut resumed, &world, act);
         }
     }
 

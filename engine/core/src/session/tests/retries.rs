@@ -228,3 +228,22 @@ fn a_chosen_wire_is_never_changed() {
     assert_eq!(rig.asks.len(), 1);
     assert_eq!(rig.last_line()["error"]["code"], code::FAILED);
 }
+
+#[test]
+fn an_endpoint_that_asks_for_patience_is_given_it_where_its_provider_is_known_to_mean_it() {
+    for (word, wait) in [("openrouter", 5000), ("openai", 375)] {
+        let mut rig = Rig::with(|o| o.settings.provider = crate::provider::Provider::of_word(word).expect("known"));
+        rig.prompt("go");
+        rig.input(crate::session::Input::AttemptFailed {
+            asked: 1,
+            failure: status(429, "Too Many Requests"),
+            headers: vec![("retry-after".into(), "5".into())],
+            body: vec![],
+            retry_after_ms: Some(5000),
+            elapsed_ms: 10,
+            jitter_permille: JITTER,
+        });
+        assert_eq!(rig.last_ask().after_ms, wait, "{word}");
+        rig.cancel();
+    }
+}

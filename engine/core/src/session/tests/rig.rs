@@ -388,7 +388,7 @@ impl Rig {
     /// The history in short, an item each.
     pub(crate) fn history(&self) -> Vec<String> {
         let short = |item: &Item| match item {
-            Item::User(text) => format!("user {text}"),
+            Item::User(_) | Item::UserParts(_) => format!("user {}", item.user_text()),
             Item::Assistant(a) => {
                 let calls: String = a.calls.iter().map(|c| format!(" {}", c.id)).collect();
                 format!("assistant {}{calls}", a.text)
