@@ -73,7 +73,7 @@ fn read_hints(folders: &[PathBuf]) -> (String, Vec<Source>) {
 }
 
 fn source(path: &Path, content: &str) -> Source {
-    let sha256 = Sha256::digest(content).iter().map(|b| format!("{b:02x}")).collect();
+    let sha256 = hex::encode(Sha256::digest(content));
     Source { path: path.display().to_string(), bytes: content.len() as u64, sha256 }
 }
 
