@@ -51,7 +51,8 @@ pub(crate) fn linked(arguments: &[OsString]) -> Result<(), Failure> {
 }
 
 fn log_in(provider: &str) -> Result<(), Failure> {
-    let logged_in = login(&Environment::of_process(), provider).map_err(|e| Failure::Linked(e.to_string()))?;
+    let logged_in =
+        login(&Environment::of_process(), provider).map_err(|e| Failure::Linked(e.to_string()))?;
     eprintln!("{logged_in}");
     Ok(())
 }

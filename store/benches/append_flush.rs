@@ -18,9 +18,7 @@ fn record(n: u64, raw_bytes: usize) -> NewRecord {
         version: 1,
         time_ms: n,
         head: b"{\"status\":200}".to_vec(),
-        raw: std::iter::repeat_with(|| random.u8(..))
-            .take(raw_bytes)
-            .collect(),
+        raw: std::iter::repeat_with(|| random.u8(..)).take(raw_bytes).collect(),
     }
 }
 
@@ -39,10 +37,7 @@ fn append_flush(criterion: &mut Criterion) {
 fn open(criterion: &mut Criterion) {
     let folder = tempfile::tempdir().expect("temp dir");
     let dir = folder.path().join("log");
-    let options = Options {
-        segment_bytes: ROLL_BYTES,
-        ..Options::default()
-    };
+    let options = Options { segment_bytes: ROLL_BYTES, ..Options::default() };
     let log = Log::open(&dir, options.clone()).expect("open");
     for n in 0..(SEGMENT_BYTES / RECORD_BYTES) as u64 {
         log.append(vec![record(n, RECORD_BYTES)]).expect("append");

@@ -86,14 +86,7 @@ impl fmt::Display for Problem {
         if let Some(stream) = &self.stream {
             write!(f, " (stream {stream:?})")?;
         }
-        write!(
-            f,
-            " in {}: expected {}, found {}; {}",
-            self.place,
-            self.expected,
-            self.found,
-            self.advice()
-        )
+        write!(f, " in {}: expected {}, found {}; {}", self.place, self.expected, self.found, self.advice())
     }
 }
 

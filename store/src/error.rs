@@ -65,10 +65,7 @@ pub enum OpenError {
 }
 
 fn holder(pid: Option<u32>) -> String {
-    pid.map_or_else(
-        || "another process".to_owned(),
-        |pid| format!("process {pid}"),
-    )
+    pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
 }
 
 /// Why an append, a flush or a read failed.
@@ -76,9 +73,7 @@ fn holder(pid: Option<u32>) -> String {
 #[non_exhaustive]
 pub enum LogError {
     /// Something is larger than the log takes.
-    #[error(
-        "the {what} has {bytes} bytes, the limit is {limit_bytes}; split it or store it elsewhere"
-    )]
+    #[error("the {what} has {bytes} bytes, the limit is {limit_bytes}; split it or store it elsewhere")]
     TooLarge {
         /// What is too large.
         what: &'static str,
@@ -88,9 +83,7 @@ pub enum LogError {
         limit_bytes: u64,
     },
     /// A stream or kind has a name that the log cannot keep.
-    #[error(
-        "the {what} name {name:?} ({bytes} bytes) must have 1 to {limit_bytes} bytes and no NUL"
-    )]
+    #[error("the {what} name {name:?} ({bytes} bytes) must have 1 to {limit_bytes} bytes and no NUL")]
     BadName {
         /// Whose name it is.
         what: &'static str,
@@ -147,10 +140,6 @@ pub(crate) trait IoContext<T> {
 
 impl<T> IoContext<T> for io::Result<T> {
     fn context(self, action: &'static str, path: &Path) -> Result<T, OpenError> {
-        self.map_err(|source| OpenError::Io {
-            action,
-            path: path.to_path_buf(),
-            source,
-        })
+        self.map_err(|source| OpenError::Io { action, path: path.to_path_buf(), source })
     }
 }

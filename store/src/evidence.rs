@@ -34,10 +34,7 @@ impl Evidence {
             files::copy_dir(&segment.join(STORE_DIR), &segment.join(COPYING_DIR))?;
             fs::rename(segment.join(COPYING_DIR), segment.join(KEPT_DIR))?;
         }
-        Ok(Evidence {
-            segment: segment.to_path_buf(),
-            discarded: false,
-        })
+        Ok(Evidence { segment: segment.to_path_buf(), discarded: false })
     }
 
     /// The store turned out whole: the copy is not needed.
@@ -58,10 +55,7 @@ impl Drop for Evidence {
             return;
         }
         if let Err(error) = put_back(&self.segment) {
-            log::warn!(
-                "the store in {} could not be put back: {error}",
-                self.segment.display()
-            );
+            log::warn!("the store in {} could not be put back: {error}", self.segment.display());
         }
     }
 }
@@ -114,10 +108,7 @@ mod tests {
         let dir = segment();
         std::mem::forget(Evidence::secure(dir.path()).expect("secure"));
         fs::write(dir.path().join(STORE_DIR).join("db"), b"cut").expect("write");
-        Evidence::secure(dir.path())
-            .expect("again")
-            .discard()
-            .expect("discard");
+        Evidence::secure(dir.path()).expect("again").discard().expect("discard");
         assert_eq!(store(dir.path()), b"whole");
     }
 }

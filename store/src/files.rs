@@ -10,10 +10,7 @@ const FILE_MODE: u32 = 0o600;
 
 /// Creates a folder, and those above it, that only its owner may enter.
 pub(crate) fn create_private_dir(dir: &Path) -> io::Result<()> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(DIR_MODE)
-        .create(dir)?;
+    DirBuilder::new().recursive(true).mode(DIR_MODE).create(dir)?;
     fs::set_permissions(dir, Permissions::from_mode(DIR_MODE))
 }
 
@@ -44,12 +41,7 @@ pub(crate) fn make_private(dir: &Path) -> io::Result<()> {
 /// Puts `bytes` under `path` so that a reader, or a crash, sees all of them or none.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let staged = path.with_extension("new");
-    let mut file = File::options()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(FILE_MODE)
-        .open(&staged)?;
+    let mut file = File::options().write(true).create(true).truncate(true).mode(FILE_MODE).open(&staged)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&staged, path)?;
@@ -58,9 +50,7 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// The folder that `path` lies in.
 pub(crate) fn parent_of(path: &Path) -> &Path {
-    path.parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Makes the names in a folder survive a loss of power.

@@ -34,15 +34,8 @@ impl Active {
     pub(crate) fn resume(layout: &Layout, view: &View, tail: &Tail) -> Result<Active, OpenError> {
         let dir = segment::dir_of(&layout.dir, tail.head.first);
         let head = HeadFile::resume(&dir, tail.head.clone()).context("open the head of", &dir)?;
-        let segment = view.last_segment().ok_or_else(|| OpenError::NotALog {
-            path: layout.dir.clone(),
-        })?;
-        Ok(Active {
-            dir,
-            segment,
-            head,
-            synced_blobs: BTreeSet::new(),
-        })
+        let segment = view.last_segment().ok_or_else(|| OpenError::NotALog { path: layout.dir.clone() })?;
+        Ok(Active { dir, segment, head, synced_blobs: BTreeSet::new() })
     }
 
     /// Takes records into the head that a killed process flushed but did not acknowledge. Returns
@@ -64,9 +57,7 @@ impl Active {
     fn fsync(&mut self) -> std::io::Result<()> {
         let store = self.dir.join(STORE_DIR);
         for file in files::files_under(&store)? {
-            let is_blob = file
-                .parent()
-                .is_some_and(|folder| folder.ends_with("blobs"));
+            let is_blob = file.parent().is_some_and(|folder| folder.ends_with("blobs"));
             if self.synced_blobs.contains(&file) {
                 continue;
             }
@@ -97,10 +88,7 @@ fn set_tail(head: &mut Head, count: u64, last: Hash, stored_bytes: u64) {
 pub(crate) fn make_new(dir: &Path, cache_bytes: u64) -> Result<(), OpenError> {
     let first = segment::dir_of(dir, 1);
     let store = segment::create(&first, cache_bytes).map_err(|reason| {
-        OpenError::Log(LogError::Stopped {
-            path: dir.to_path_buf(),
-            reason: reason.into(),
-        })
+        OpenError::Log(LogError::Stopped { path: dir.to_path_buf(), reason: reason.into() })
     })?;
     let _ = HeadFile::create(&first, Head::new(FORMAT_VERSION, 1, Hash::ZERO))
         .context("create a head in", &first)?;
@@ -139,11 +127,7 @@ pub(crate) struct Flusher {
 
 impl Flusher {
     pub(crate) fn new(shared: Arc<Shared>, active: Active, options: Options) -> Flusher {
-        Flusher {
-            shared,
-            active,
-            options,
-        }
+        Flusher { shared, active, options }
     }
 
     /// Flushes until the log closes. After a failure every request gets that failure.
@@ -168,18 +152,14 @@ impl Flusher {
 
     fn answer(&self, waiters: Vec<Waiter>, result: Result<(), Arc<str>>) {
         if let Err(reason) = &result {
-            let stopped = view::lock(&self.shared.state)
-                .stopped
-                .replace(Arc::clone(reason));
+            let stopped = view::lock(&self.shared.state).stopped.replace(Arc::clone(reason));
             if stopped.is_none() {
                 log::error!("{}", self.shared.stopped(Arc::clone(reason)));
             }
         }
         for waiter in waiters {
             // Whoever dropped its future wants no answer.
-            let _ = waiter
-                .done
-                .try_send(result.clone().map_err(|reason| self.shared.stopped(reason)));
+            let _ = waiter.done.try_send(result.clone().map_err(|reason| self.shared.stopped(reason)));
         }
     }
 
@@ -211,20 +191,12 @@ impl Flusher {
         self.active.segment.tree.flush()?;
         let head = self.active.head.head();
         let count = head.count + entries.len() as u64;
-        let stored_bytes = head.stored_bytes
-            + entries
-                .iter()
-                .map(|entry| entry.value.len() as u64)
-                .sum::<u64>();
+        let stored_bytes =
+            head.stored_bytes + entries.iter().map(|entry| entry.value.len() as u64).sum::<u64>();
         self.active
             .head
             .write(|head| set_tail(head, count, last, stored_bytes))
-            .map_err(|error| {
-                format!(
-                    "write of the head in {}: {error}",
-                    self.active.dir.display()
-                )
-            })?;
+            .map_err(|error| format!("write of the head in {}: {error}", self.active.dir.display()))?;
         self.shared.view.publish(self.active.head.head(), |spans| {
             for (entry, time_ms) in entries.iter().zip(times) {
                 walk::extend(spans, &entry.stream, entry.sequence, entry.global, time_ms);
@@ -238,11 +210,7 @@ impl Flusher {
     fn roll(&mut self) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("change to a new segment: {error}");
         self.active.fsync().map_err(failed)?;
-        let spans = self
-            .shared
-            .view
-            .last_spans()
-            .map_err(|error| error.to_string())?;
+        let spans = self.shared.view.last_spans().map_err(|error| error.to_string())?;
         segment::write_streams(&self.active.dir, &spans).map_err(failed)?;
         let full = self.active.head.head();
         let first = full.next_global();
@@ -260,12 +228,7 @@ impl Flusher {
             segment: Some(Arc::clone(&segment)),
         };
         self.shared.view.roll(self.active.head.head(), part);
-        self.active = Active {
-            dir,
-            segment,
-            head,
-            synced_blobs: BTreeSet::new(),
-        };
+        self.active = Active { dir, segment, head, synced_blobs: BTreeSet::new() };
         view::lock(&self.shared.state).stats.closed_segments += 1;
         Ok(())
     }

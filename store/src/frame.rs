@@ -51,15 +51,12 @@ impl Frame {
     }
 
     pub(crate) fn encode(&self) -> Result<Vec<u8>, String> {
-        codec()
-            .serialize(self)
-            .map_err(|error| format!("the frame cannot be encoded: {error}"))
+        codec().serialize(self).map_err(|error| format!("the frame cannot be encoded: {error}"))
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Frame, String> {
-        let frame: Frame = codec()
-            .deserialize(bytes)
-            .map_err(|error| format!("the frame cannot be decoded: {error}"))?;
+        let frame: Frame =
+            codec().deserialize(bytes).map_err(|error| format!("the frame cannot be decoded: {error}"))?;
         if frame.format > FORMAT_VERSION {
             return Err(format!(
                 "the frame has format version {}, this build knows up to {FORMAT_VERSION}",
@@ -71,9 +68,7 @@ impl Frame {
 }
 
 fn codec() -> impl bincode::Options {
-    bincode::options()
-        .with_limit(MAX_FRAME_BYTES as u64)
-        .with_fixint_encoding()
+    bincode::options().with_limit(MAX_FRAME_BYTES as u64).with_fixint_encoding()
 }
 
 /// The hash that the next frame carries as its `previous`.
@@ -109,10 +104,7 @@ mod tests {
 
     #[test]
     fn a_frame_with_the_longest_names_fits_the_limit() {
-        let position = Position {
-            global: u64::MAX,
-            sequence: u64::MAX,
-        };
+        let position = Position { global: u64::MAX, sequence: u64::MAX };
         let frame = Frame::of(&longest(), position, Hash([9; 32]));
         let encoded = frame.encode().expect("encode");
         assert_eq!(Frame::decode(&encoded).expect("decode"), frame);
@@ -125,10 +117,7 @@ mod tests {
 
     #[test]
     fn a_frame_of_a_newer_format_is_refused() {
-        let position = Position {
-            global: 1,
-            sequence: 1,
-        };
+        let position = Position { global: 1, sequence: 1 };
         let mut frame = Frame::of(&longest(), position, Hash::ZERO);
         frame.format = FORMAT_VERSION + 1;
         let error = Frame::decode(&frame.encode().expect("encode")).expect_err("refused");

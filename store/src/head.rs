@@ -82,9 +82,7 @@ impl Head {
 }
 
 fn codec() -> impl bincode::Options {
-    bincode::options()
-        .with_limit((SLOT_BYTES - CHECKSUM_BYTES) as u64)
-        .with_fixint_encoding()
+    bincode::options().with_limit((SLOT_BYTES - CHECKSUM_BYTES) as u64).with_fixint_encoding()
 }
 
 /// The head file of a segment that is written.
@@ -162,17 +160,8 @@ pub(crate) fn read(segment: &Path) -> io::Result<Found> {
     };
     let mut bytes = Vec::with_capacity(2 * SLOT_BYTES);
     let _ = file.take(2 * SLOT_BYTES as u64).read_to_end(&mut bytes)?;
-    let newest = bytes
-        .chunks(SLOT_BYTES)
-        .filter_map(Head::decode)
-        .max_by_key(|head| head.serial);
-    Ok(newest.map_or(
-        Found::Damaged {
-            path,
-            bytes: bytes.len() as u64,
-        },
-        Found::Sound,
-    ))
+    let newest = bytes.chunks(SLOT_BYTES).filter_map(Head::decode).max_by_key(|head| head.serial);
+    Ok(newest.map_or(Found::Damaged { path, bytes: bytes.len() as u64 }, Found::Sound))
 }
 
 #[cfg(test)]
@@ -210,9 +199,6 @@ mod tests {
     fn an_emptied_head_file_is_damage_and_not_a_new_segment() {
         let (dir, _) = written(5);
         std::fs::write(dir.path().join(HEAD_FILE), b"").expect("write");
-        assert!(matches!(
-            read(dir.path()).expect("read"),
-            Found::Damaged { bytes: 0, .. }
-        ));
+        assert!(matches!(read(dir.path()).expect("read"), Found::Damaged { bytes: 0, .. }));
     }
 }

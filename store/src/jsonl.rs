@@ -69,7 +69,9 @@ pub enum JsonlError {
         source: io::Error,
     },
     /// The last line ends in the middle: the file was cut off.
-    #[error("line {line} is the last and is torn: {reason}; export again, or remove that line to import the rest")]
+    #[error(
+        "line {line} is the last and is torn: {reason}; export again, or remove that line to import the rest"
+    )]
     Torn {
         /// The line, counted from 1.
         line: u64,
@@ -91,9 +93,7 @@ pub enum JsonlError {
         reason: String,
     },
     /// A row is not the one that follows.
-    #[error(
-        "line {line}: expected {expected}, found {found}; import a whole log or one whole stream"
-    )]
+    #[error("line {line}: expected {expected}, found {found}; import a whole log or one whole stream")]
     Order {
         /// The line, counted from 1.
         line: u64,
@@ -113,9 +113,7 @@ pub enum JsonlError {
 impl From<&Record> for Row {
     fn from(record: &Record) -> Row {
         let head = embeddable(&record.head);
-        let raw = std::str::from_utf8(&record.raw)
-            .ok()
-            .filter(|text| text.len() <= MAX_TEXT_BYTES);
+        let raw = std::str::from_utf8(&record.raw).ok().filter(|text| text.len() <= MAX_TEXT_BYTES);
         Row {
             global: record.position.global,
             stream: record.stream.clone(),
@@ -157,10 +155,7 @@ impl Row {
             (None, Some(text)) => decode("raw_base64", &text)?,
             _ => return Err("a row has either raw or raw_base64".to_owned()),
         };
-        let position = Position {
-            global: self.global,
-            sequence: self.sequence,
-        };
+        let position = Position { global: self.global, sequence: self.sequence };
         let new = NewRecord {
             stream: self.stream,
             kind: self.kind,
@@ -172,46 +167,20 @@ impl Row {
         new.check().map_err(|error| error.to_string())?;
         let found = frame_hash(&Frame::of(&new, position, self.previous).encode()?);
         if found != self.hash {
-            return Err(format!(
-                "the row's content has the hash {found}, the row says {}",
-                self.hash
-            ));
+            return Err(format!("the row's content has the hash {found}, the row says {}", self.hash));
         }
-        let NewRecord {
-            stream,
-            kind,
-            version,
-            time_ms,
-            head,
-            raw,
-        } = new;
+        let NewRecord { stream, kind, version, time_ms, head, raw } = new;
         let (previous, hash) = (self.previous, self.hash);
-        Ok(Record {
-            position,
-            stream,
-            kind,
-            version,
-            time_ms,
-            head,
-            raw,
-            previous,
-            hash,
-        })
+        Ok(Record { position, stream, kind, version, time_ms, head, raw, previous, hash })
     }
 }
 
 fn decode(field: &str, text: &str) -> Result<Vec<u8>, String> {
-    STANDARD
-        .decode(text)
-        .map_err(|error| format!("{field} is not base64: {error}"))
+    STANDARD.decode(text).map_err(|error| format!("{field} is not base64: {error}"))
 }
 
 /// Writes the whole log or one stream, a row a line. Returns the number of rows.
-pub fn export(
-    reader: &Reader,
-    stream: Option<&str>,
-    out: &mut dyn Write,
-) -> Result<u64, JsonlError> {
+pub fn export(reader: &Reader, stream: Option<&str>, out: &mut dyn Write) -> Result<u64, JsonlError> {
     let records = match stream {
         Some(stream) => reader.stream(stream)?,
         None => reader.all(1)?,
@@ -224,18 +193,13 @@ pub fn export(
             .and_then(|()| out.write_all(b"\n"))
             .map_err(|source| JsonlError::Io { line, source })?;
     }
-    out.flush()
-        .map_err(|source| JsonlError::Io { line, source })?;
+    out.flush().map_err(|source| JsonlError::Io { line, source })?;
     Ok(line)
 }
 
 /// Reads rows line by line. After an error there are no more.
 pub fn read_rows<R: BufRead>(input: R) -> Rows<R> {
-    Rows {
-        input,
-        line: 0,
-        is_done: false,
-    }
+    Rows { input, line: 0, is_done: false }
 }
 
 /// The rows of an input: see [`read_rows`].
@@ -301,19 +265,12 @@ pub fn import(
     rows: impl IntoIterator<Item = Result<Row, JsonlError>>,
 ) -> Result<Imported, JsonlError> {
     if dir.exists() {
-        return Err(OpenError::Exists {
-            path: dir.to_path_buf(),
-        }
-        .into());
+        return Err(OpenError::Exists { path: dir.to_path_buf() }.into());
     }
     let building = beside(dir, "importing");
     let at = |action: &'static str| {
         let path = building.clone();
-        move |source| OpenError::Io {
-            action,
-            path,
-            source,
-        }
+        move |source| OpenError::Io { action, path, source }
     };
     files::remove(&building).map_err(at("remove"))?;
     let imported = fill(&building, rows);
@@ -331,16 +288,11 @@ fn fill(
     let mut refill = Refill::start(building)?;
     let mut order = Order::default();
     for (line, row) in (1..).zip(rows) {
-        let record = row?
-            .into_record()
-            .map_err(|reason| JsonlError::Invalid { line, reason })?;
+        let record = row?.into_record().map_err(|reason| JsonlError::Invalid { line, reason })?;
         order.check(line, &record, refill.last_hash(), refill.records + 1)?;
         let _ = refill.add(record)?;
     }
-    Ok(Imported {
-        records: refill.finish()?,
-        is_same_chain: !order.is_rechained,
-    })
+    Ok(Imported { records: refill.finish()?, is_same_chain: !order.is_rechained })
 }
 
 /// Tells the rows of a whole log from those of one stream, and either from rows with gaps.
@@ -353,40 +305,19 @@ struct Order {
 }
 
 impl Order {
-    fn check(
-        &mut self,
-        line: u64,
-        record: &Record,
-        last: Hash,
-        next_global: u64,
-    ) -> Result<(), JsonlError> {
+    fn check(&mut self, line: u64, record: &Record, last: Hash, next_global: u64) -> Result<(), JsonlError> {
         let Position { global, sequence } = record.position;
         let follows = !self.is_rechained && record.previous == last && global == next_global;
-        let is_same_stream = self
-            .stream
-            .as_ref()
-            .is_none_or(|stream| *stream == record.stream);
+        let is_same_stream = self.stream.as_ref().is_none_or(|stream| *stream == record.stream);
         if !follows {
             if self.has_many_streams || !is_same_stream {
                 let expected = format!("record {next_global} after the hash {last}");
                 let found = format!("record {global} after the hash {}", record.previous);
-                return Err(JsonlError::Order {
-                    line,
-                    expected,
-                    found,
-                });
+                return Err(JsonlError::Order { line, expected, found });
             }
             if sequence != self.last_sequence + 1 {
-                let expected = format!(
-                    "sequence {} of stream {:?}",
-                    self.last_sequence + 1,
-                    record.stream
-                );
-                return Err(JsonlError::Order {
-                    line,
-                    expected,
-                    found: format!("sequence {sequence}"),
-                });
+                let expected = format!("sequence {} of stream {:?}", self.last_sequence + 1, record.stream);
+                return Err(JsonlError::Order { line, expected, found: format!("sequence {sequence}") });
             }
             self.is_rechained = true;
         }

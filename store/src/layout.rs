@@ -73,9 +73,7 @@ pub(crate) fn expect_log(dir: &Path) -> Result<(), OpenError> {
     if is_log {
         Ok(())
     } else {
-        Err(OpenError::NotALog {
-            path: dir.to_path_buf(),
-        })
+        Err(OpenError::NotALog { path: dir.to_path_buf() })
     }
 }
 
@@ -85,13 +83,7 @@ fn holds_nothing(segment: &Path) -> Result<bool, OpenError> {
 }
 
 impl Layout {
-    fn segment(
-        &mut self,
-        first: u64,
-        dir: PathBuf,
-        found: Found,
-        format: &Format,
-    ) -> Result<(), OpenError> {
+    fn segment(&mut self, first: u64, dir: PathBuf, found: Found, format: &Format) -> Result<(), OpenError> {
         let place = segment::place_of(&dir);
         let head = match found {
             Found::Sound(head) => head,
@@ -122,15 +114,10 @@ impl Layout {
             });
         }
         if self.problems.is_empty() {
-            self.problems
-                .extend(self.discontinuity(&place, first, &head));
+            self.problems.extend(self.discontinuity(&place, first, &head));
         }
         let promised = Promised { dir, head };
-        let list = if self.problems.is_empty() {
-            &mut self.segments
-        } else {
-            &mut self.beyond
-        };
+        let list = if self.problems.is_empty() { &mut self.segments } else { &mut self.beyond };
         list.push(promised);
         Ok(())
     }
@@ -152,49 +139,22 @@ impl Layout {
         if head.first != first {
             let expected = format!("a head that starts at record {first}");
             let found = format!("one that starts at {}", head.first);
-            return Some(Problem::new(
-                ProblemKind::Changed,
-                place,
-                Some(first),
-                expected,
-                found,
-            ));
+            return Some(Problem::new(ProblemKind::Changed, place, Some(first), expected, found));
         }
         if first > next {
             let expected = format!("a segment that starts with record {next}");
             let found = format!("{place} as the next one");
-            return Some(Problem::new(
-                ProblemKind::Missing,
-                place,
-                Some(next),
-                expected,
-                found,
-            ));
+            return Some(Problem::new(ProblemKind::Missing, place, Some(next), expected, found));
         }
         if first < next || head.before != before.0 {
             let expected = format!("a segment after record {} with the hash {before}", next - 1);
             let found = format!("one after the hash {}", Hash(head.before));
-            return Some(Problem::new(
-                ProblemKind::Changed,
-                place,
-                Some(first),
-                expected,
-                found,
-            ));
+            return Some(Problem::new(ProblemKind::Changed, place, Some(first), expected, found));
         }
-        let previous_open = self
-            .segments
-            .last()
-            .is_some_and(|previous| !previous.head.closed);
+        let previous_open = self.segments.last().is_some_and(|previous| !previous.head.closed);
         if previous_open && head.count > 0 {
             let expected = "the segment before it closed";
-            return Some(Problem::new(
-                ProblemKind::Changed,
-                place,
-                Some(first),
-                expected,
-                "it open",
-            ));
+            return Some(Problem::new(ProblemKind::Changed, place, Some(first), expected, "it open"));
         }
         None
     }
@@ -209,63 +169,30 @@ impl Layout {
             return;
         }
         if *format != Format::Known {
-            let found = if *format == Format::Missing {
-                "no such file"
-            } else {
-                "a damaged one"
-            };
-            self.problems.push(Problem::new(
-                ProblemKind::File,
-                "format",
-                None,
-                "a format file",
-                found,
-            ));
+            let found = if *format == Format::Missing { "no such file" } else { "a damaged one" };
+            self.problems.push(Problem::new(ProblemKind::File, "format", None, "a format file", found));
         }
-        let next = self
-            .segments
-            .last()
-            .map_or(1, |last| last.head.next_global());
+        let next = self.segments.last().map_or(1, |last| last.head.next_global());
         if self.segments.last().is_none_or(|last| last.head.closed) {
             let expected = format!("a segment that starts with record {next}");
             let place = segment::place_of(&segment::dir_of(&self.dir, next));
-            self.problems.push(Problem::new(
-                ProblemKind::Missing,
-                &place,
-                Some(next),
-                expected,
-                "none",
-            ));
+            self.problems.push(Problem::new(ProblemKind::Missing, &place, Some(next), expected, "none"));
         }
     }
 
     fn file_problem(&mut self, place: &str, first: u64, expected: &str, found: impl Into<String>) {
-        self.problems.push(Problem::new(
-            ProblemKind::File,
-            place,
-            Some(first),
-            expected,
-            found,
-        ));
+        self.problems.push(Problem::new(ProblemKind::File, place, Some(first), expected, found));
     }
 
     /// How many records the heads that can be read promise.
     pub(crate) fn promised_records(&self) -> Option<u64> {
         let last = self.segments.iter().chain(&self.beyond).next_back()?;
-        let end_is_known = !self
-            .problems
-            .iter()
-            .any(|problem| problem.kind == ProblemKind::File);
+        let end_is_known = !self.problems.iter().any(|problem| problem.kind == ProblemKind::File);
         (end_is_known || !self.beyond.is_empty()).then(|| last.head.next_global() - 1)
     }
 
     /// The damage with `sound_records` before it.
     pub(crate) fn damage(&self, sound_records: u64, problems: Vec<Problem>) -> Damage {
-        Damage {
-            path: self.dir.clone(),
-            sound_records,
-            promised_records: self.promised_records(),
-            problems,
-        }
+        Damage { path: self.dir.clone(), sound_records, promised_records: self.promised_records(), problems }
     }
 }

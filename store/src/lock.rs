@@ -49,10 +49,7 @@ impl Lock {
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(OpenError::Locked {
-                    path: dir.to_path_buf(),
-                    pid: holder_pid(&mut file),
-                });
+                return Err(OpenError::Locked { path: dir.to_path_buf(), pid: holder_pid(&mut file) });
             }
             Err(error) => return Err(io::Error::from(error)).context("lock", &path),
         }
@@ -69,10 +66,7 @@ fn write_pid(file: &mut File) -> io::Result<()> {
 
 fn holder_pid(file: &mut File) -> Option<u32> {
     let mut text = String::new();
-    let _ = file
-        .take(MAX_LOCK_FILE_BYTES)
-        .read_to_string(&mut text)
-        .ok()?;
+    let _ = file.take(MAX_LOCK_FILE_BYTES).read_to_string(&mut text).ok()?;
     text.trim().parse().ok()
 }
 
@@ -86,10 +80,7 @@ pub(crate) enum Format {
 
 /// Writes the format file, the last step of making a log.
 pub(crate) fn write_format(dir: &Path) -> io::Result<()> {
-    files::write_whole(
-        &dir.join(FORMAT_FILE),
-        format_text(u32::from(FORMAT_VERSION)).as_bytes(),
-    )
+    files::write_whole(&dir.join(FORMAT_FILE), format_text(u32::from(FORMAT_VERSION)).as_bytes())
 }
 
 /// Refuses a log of a newer format. The file carries a checksum so that a flipped bit is damage
@@ -98,10 +89,7 @@ pub(crate) fn read_format(dir: &Path) -> Result<Format, OpenError> {
     let path = dir.join(FORMAT_FILE);
     let mut bytes = Vec::new();
     match File::open(&path) {
-        Ok(file) => file
-            .take(MAX_FORMAT_FILE_BYTES)
-            .read_to_end(&mut bytes)
-            .context("read", &path)?,
+        Ok(file) => file.take(MAX_FORMAT_FILE_BYTES).read_to_end(&mut bytes).context("read", &path)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Format::Missing),
         Err(error) => return Err(error).context("read", &path),
     };
@@ -110,23 +98,14 @@ pub(crate) fn read_format(dir: &Path) -> Result<Format, OpenError> {
     };
     let known = u32::from(FORMAT_VERSION);
     if found > known {
-        return Err(OpenError::NewerFormat {
-            path: dir.to_path_buf(),
-            found,
-            known,
-        });
+        return Err(OpenError::NewerFormat { path: dir.to_path_buf(), found, known });
     }
     Ok(Format::Known)
 }
 
 fn parse_format(bytes: &[u8]) -> Option<u32> {
     let text = std::str::from_utf8(bytes).ok()?;
-    let version = text
-        .strip_prefix(FORMAT_LEAD)?
-        .split_whitespace()
-        .next()?
-        .parse()
-        .ok()?;
+    let version = text.strip_prefix(FORMAT_LEAD)?.split_whitespace().next()?.parse().ok()?;
     (text == format_text(version)).then_some(version)
 }
 
@@ -145,14 +124,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("temp dir");
         let path = dir.path().join(FORMAT_FILE);
         std::fs::write(&path, format_text(2)).expect("write");
-        assert!(matches!(
-            read_format(dir.path()),
-            Err(OpenError::NewerFormat {
-                found: 2,
-                known: 1,
-                ..
-            })
-        ));
+        assert!(matches!(read_format(dir.path()), Err(OpenError::NewerFormat { found: 2, known: 1, .. })));
         std::fs::write(&path, format_text(1).replace("format 1", "format 3")).expect("write");
         assert_eq!(read_format(dir.path()).expect("read"), Format::Damaged);
     }

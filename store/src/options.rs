@@ -23,11 +23,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options {
-            segment_bytes: 64 << 20,
-            cache_bytes: 4 << 20,
-            durability: Durability::Process,
-        }
+        Options { segment_bytes: 64 << 20, cache_bytes: 4 << 20, durability: Durability::Process }
     }
 }
 

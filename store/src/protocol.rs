@@ -37,23 +37,14 @@ pub(crate) enum Answer {
 }
 
 /// Writes one message.
-pub(crate) fn send(
-    to: &mut impl Write,
-    message: &impl Serialize,
-    limit_bytes: u64,
-) -> io::Result<()> {
-    let bytes = codec(limit_bytes)
-        .serialize(message)
-        .map_err(io::Error::other)?;
+pub(crate) fn send(to: &mut impl Write, message: &impl Serialize, limit_bytes: u64) -> io::Result<()> {
+    let bytes = codec(limit_bytes).serialize(message).map_err(io::Error::other)?;
     to.write_all(&(bytes.len() as u64).to_le_bytes())?;
     to.write_all(&bytes)
 }
 
 /// Reads one message. The memory for it grows with what arrives, not with what is claimed.
-pub(crate) fn receive<T: DeserializeOwned>(
-    from: &mut impl Read,
-    limit_bytes: u64,
-) -> io::Result<T> {
+pub(crate) fn receive<T: DeserializeOwned>(from: &mut impl Read, limit_bytes: u64) -> io::Result<T> {
     let mut length = [0; 8];
     from.read_exact(&mut length)?;
     let length = u64::from_le_bytes(length);
@@ -63,13 +54,9 @@ pub(crate) fn receive<T: DeserializeOwned>(
     }
     let mut bytes = Vec::new();
     let _ = from.take(length).read_to_end(&mut bytes)?;
-    codec(limit_bytes)
-        .deserialize(&bytes)
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    codec(limit_bytes).deserialize(&bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 fn codec(limit_bytes: u64) -> impl bincode::Options {
-    bincode::options()
-        .with_limit(limit_bytes)
-        .with_fixint_encoding()
+    bincode::options().with_limit(limit_bytes).with_fixint_encoding()
 }

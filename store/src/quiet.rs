@@ -32,11 +32,8 @@ fn install_hook() {
     HOOK.call_once(|| {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            let of_sled = || {
-                thread::current()
-                    .name()
-                    .is_some_and(|name| name.starts_with(SLED_THREAD_PREFIX))
-            };
+            let of_sled =
+                || thread::current().name().is_some_and(|name| name.starts_with(SLED_THREAD_PREFIX));
             if !INSIDE.get() && !of_sled() {
                 before(info);
             }

@@ -29,9 +29,7 @@ pub struct Reader {
 
 impl fmt::Debug for Reader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reader")
-            .field("damage", &self.damage())
-            .finish_non_exhaustive()
+        f.debug_struct("Reader").field("damage", &self.damage()).finish_non_exhaustive()
     }
 }
 
@@ -39,17 +37,9 @@ enum Source {
     /// Beside the writer in its process.
     Beside(Arc<View>),
     /// The log is ours as long as we read; other readers are served meanwhile.
-    Own {
-        view: Arc<View>,
-        damage: Option<Damage>,
-        server: Option<Server>,
-        _lock: Lock,
-    },
+    Own { view: Arc<View>, damage: Option<Damage>, server: Option<Server>, _lock: Lock },
     /// A live process holds the log and answers.
-    Remote {
-        client: Client,
-        damage: Option<Damage>,
-    },
+    Remote { client: Client, damage: Option<Damage> },
 }
 
 impl Reader {
@@ -63,9 +53,7 @@ impl Reader {
                 other => return other,
             };
             if let Ok((client, damage)) = Client::connect(dir) {
-                return Ok(Reader {
-                    source: Arc::new(Source::Remote { client, damage }),
-                });
+                return Ok(Reader { source: Arc::new(Source::Remote { client, damage }) });
             }
             if Instant::now() >= deadline {
                 return Err(locked);
@@ -75,9 +63,7 @@ impl Reader {
     }
 
     pub(crate) fn beside(view: Arc<View>) -> Reader {
-        Reader {
-            source: Arc::new(Source::Beside(view)),
-        }
+        Reader { source: Arc::new(Source::Beside(view)) }
     }
 
     /// What the log has lost, if anything.
@@ -107,27 +93,16 @@ impl Reader {
 
     /// The records of one stream, in order. A stream that does not exist has none.
     pub fn stream(&self, stream: &str) -> Result<Records, LogError> {
-        Ok(self.records(Query::Stream {
-            stream: stream.to_owned(),
-            from_sequence: 1,
-        }))
+        Ok(self.records(Query::Stream { stream: stream.to_owned(), from_sequence: 1 }))
     }
 
     /// All records from the global number `from_global` on, in order.
     pub fn all(&self, from_global: u64) -> Result<Records, LogError> {
-        Ok(self.records(Query::All {
-            from_global: from_global.max(1),
-        }))
+        Ok(self.records(Query::All { from_global: from_global.max(1) }))
     }
 
     fn records(&self, query: Query) -> Records {
-        Records {
-            reader: self.clone(),
-            query,
-            page: VecDeque::new(),
-            last: None,
-            is_done: false,
-        }
+        Records { reader: self.clone(), query, page: VecDeque::new(), last: None, is_done: false }
     }
 
     fn page(&self, query: &Query) -> Result<Vec<Vec<u8>>, LogError> {
@@ -144,17 +119,10 @@ fn open_own(dir: &Path) -> Result<Reader, OpenError> {
     let layout = layout::inspect(dir)?;
     let outlook = view::open(&layout, Options::default().cache_bytes)?;
     let view = Arc::new(outlook.view);
-    let server = Server::start(Arc::clone(&view), outlook.damage.clone(), false)
-        .context("serve readers of", dir)?;
-    let source = Source::Own {
-        view,
-        damage: outlook.damage,
-        server: Some(server),
-        _lock: lock,
-    };
-    Ok(Reader {
-        source: Arc::new(source),
-    })
+    let server =
+        Server::start(Arc::clone(&view), outlook.damage.clone(), false).context("serve readers of", dir)?;
+    let source = Source::Own { view, damage: outlook.damage, server: Some(server), _lock: lock };
+    Ok(Reader { source: Arc::new(source) })
 }
 
 impl Drop for Source {
@@ -184,9 +152,7 @@ impl Iterator for Records {
         if self.is_done {
             return None;
         }
-        let next = self
-            .next_value()
-            .and_then(|value| value.map(|value| self.checked(&value)).transpose());
+        let next = self.next_value().and_then(|value| value.map(|value| self.checked(&value)).transpose());
         self.is_done = !matches!(next, Ok(Some(_)));
         next.transpose()
     }
@@ -206,16 +172,9 @@ impl Records {
             Query::All { from_global } => (*from_global, "record"),
             Query::Stream { from_sequence, .. } => (*from_sequence, "sequence"),
         };
-        let record = Value::parse_whole(bytes)
-            .and_then(Value::into_record)
-            .map_err(|found| {
-                self.problem(
-                    ProblemKind::Changed,
-                    expected,
-                    "a sound record".to_owned(),
-                    found,
-                )
-            })?;
+        let record = Value::parse_whole(bytes).and_then(Value::into_record).map_err(|found| {
+            self.problem(ProblemKind::Changed, expected, "a sound record".to_owned(), found)
+        })?;
         let found = match &self.query {
             Query::All { .. } => record.position.global,
             Query::Stream { .. } => record.position.sequence,

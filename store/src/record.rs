@@ -51,12 +51,7 @@ fn check_name(what: &'static str, name: &str, limit_bytes: usize) -> Result<(), 
     // NUL ends the stream's name in the index key.
     if name.is_empty() || name.len() > limit_bytes || name.contains('\0') {
         let shown: String = name.chars().take(40).collect();
-        return Err(LogError::BadName {
-            what,
-            name: shown,
-            bytes: name.len(),
-            limit_bytes,
-        });
+        return Err(LogError::BadName { what, name: shown, bytes: name.len(), limit_bytes });
     }
     Ok(())
 }
@@ -141,9 +136,8 @@ impl<'de> Deserialize<'de> for Hash {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Hash, D::Error> {
         let text = String::deserialize(deserializer)?;
         let mut bytes = [0; 32];
-        hex::decode_to_slice(&text, &mut bytes).map_err(|error| {
-            de::Error::custom(format!("not a hash of 64 hexadecimal digits: {error}"))
-        })?;
+        hex::decode_to_slice(&text, &mut bytes)
+            .map_err(|error| de::Error::custom(format!("not a hash of 64 hexadecimal digits: {error}")))?;
         Ok(Hash(bytes))
     }
 }

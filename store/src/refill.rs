@@ -20,34 +20,15 @@ pub(crate) struct Refill {
 impl Refill {
     /// Makes the log.
     pub(crate) fn start(dir: &Path) -> Result<Refill, OpenError> {
-        Ok(Refill {
-            log: Log::open(dir, Options::default())?,
-            queued_bytes: 0,
-            records: 0,
-        })
+        Ok(Refill { log: Log::open(dir, Options::default())?, queued_bytes: 0, records: 0 })
     }
 
     /// Appends the record's content. It gets the same hash when it follows the same records.
     pub(crate) fn add(&mut self, record: Record) -> Result<Hash, LogError> {
         self.queued_bytes += record.head.len() + record.raw.len();
         self.records += 1;
-        let Record {
-            stream,
-            kind,
-            version,
-            time_ms,
-            head,
-            raw,
-            ..
-        } = record;
-        self.log.append(vec![NewRecord {
-            stream,
-            kind,
-            version,
-            time_ms,
-            head,
-            raw,
-        }])?;
+        let Record { stream, kind, version, time_ms, head, raw, .. } = record;
+        self.log.append(vec![NewRecord { stream, kind, version, time_ms, head, raw }])?;
         if self.queued_bytes >= FLUSH_BYTES {
             self.log.flush_blocking()?;
             self.queued_bytes = 0;

@@ -42,12 +42,7 @@ pub fn repair(dir: &Path) -> Result<Repaired, OpenError> {
     let layout = layout::inspect(dir)?;
     let report = verify_files(&layout)?;
     if report.problems.is_empty() {
-        return Ok(Repaired {
-            kept: report.records,
-            lost: 0,
-            problems: Vec::new(),
-            set_aside: None,
-        });
+        return Ok(Repaired { kept: report.records, lost: 0, problems: Vec::new(), set_aside: None });
     }
     let building = beside(dir, "repairing");
     files::remove(&building).context("remove", &building)?;
@@ -69,10 +64,7 @@ fn rebuild(layout: &Layout, building: &Path) -> Result<(u64, u64), OpenError> {
     let mut highest = 0;
     for (_, dir) in segment::list(&layout.dir).context("list", &layout.dir)? {
         let found = salvage::scan(&dir).context("read", &dir)?;
-        highest = found
-            .iter()
-            .map(|record| record.position.global)
-            .fold(highest, u64::max);
+        highest = found.iter().map(|record| record.position.global).fold(highest, u64::max);
         let head = match head::read(&dir).context("read the head of", &dir)? {
             Found::Sound(head) => Some(head),
             Found::Missing | Found::Damaged { .. } => None,
@@ -91,10 +83,7 @@ fn check_same(building: &Path, expected: Hash, made: Hash) -> Result<(), OpenErr
         return Ok(());
     }
     let reason = format!("a record with the hash {expected} became one with the hash {made}");
-    Err(OpenError::Log(LogError::Unreadable {
-        path: building.to_path_buf(),
-        reason,
-    }))
+    Err(OpenError::Log(LogError::Unreadable { path: building.to_path_buf(), reason }))
 }
 
 /// Puts the new log in the damaged one's place, in one step where the file system can.
@@ -116,12 +105,8 @@ fn swap(dir: &Path, building: &Path) -> Result<PathBuf, OpenError> {
 fn free_name(dir: &Path) -> Result<PathBuf, OpenError> {
     let names = (1..=MAX_SET_ASIDE).map(|n| beside(dir, &format!("damaged-{n}")));
     let free = names.into_iter().find(|path| !path.exists());
-    free.ok_or_else(|| {
-        io::Error::other(format!(
-            "{MAX_SET_ASIDE} damaged folders lie there; remove some"
-        ))
-    })
-    .context("move aside", dir)
+    free.ok_or_else(|| io::Error::other(format!("{MAX_SET_ASIDE} damaged folders lie there; remove some")))
+        .context("move aside", dir)
 }
 
 /// The path next to `dir` with `suffix` after its name.

@@ -38,9 +38,7 @@ fn scan_bytes(bytes: &[u8], found: &mut HashMap<Hash, Record>) {
 }
 
 fn find_magic(bytes: &[u8]) -> Option<usize> {
-    bytes
-        .windows(MAGIC.len())
-        .position(|window| window == MAGIC)
+    bytes.windows(MAGIC.len()).position(|window| window == MAGIC)
 }
 
 /// Takes the value at the start of `bytes`, if one is there and sound, and gives its length.
@@ -58,19 +56,13 @@ fn take(bytes: &[u8], found: &mut HashMap<Hash, Record>) -> Option<usize> {
 /// promises if all of them were found, otherwise the longest chain, but nothing beyond the
 /// promised count. Without a head every record that chains is taken.
 pub(crate) fn chain(found: Vec<Record>, before: Hash, head: Option<&Head>) -> Vec<Record> {
-    let mut by_hash: HashMap<Hash, Record> = found
-        .into_iter()
-        .map(|record| (record.hash, record))
-        .collect();
+    let mut by_hash: HashMap<Hash, Record> = found.into_iter().map(|record| (record.hash, record)).collect();
     let promised = head.and_then(|head| chain_back(&by_hash, Hash(head.last), before));
     let mut hashes = promised.unwrap_or_else(|| longest_chain(&by_hash, before));
     if let Some(head) = head {
         hashes.truncate(usize::try_from(head.count).unwrap_or(usize::MAX));
     }
-    hashes
-        .iter()
-        .filter_map(|hash| by_hash.remove(hash))
-        .collect()
+    hashes.iter().filter_map(|hash| by_hash.remove(hash)).collect()
 }
 
 /// The hashes from `before` to `last`, which are unambiguous in this direction.
@@ -109,10 +101,7 @@ mod tests {
 
     fn record(global: u64, hash: u8, previous: u8) -> Record {
         Record {
-            position: Position {
-                global,
-                sequence: global,
-            },
+            position: Position { global, sequence: global },
             stream: "s".to_owned(),
             kind: "k".to_owned(),
             version: 1,
@@ -130,13 +119,8 @@ mod tests {
 
     #[test]
     fn of_two_records_for_one_place_the_one_with_more_behind_it_is_taken() {
-        let found = vec![
-            record(1, 1, 0),
-            record(2, 20, 1),
-            record(2, 2, 1),
-            record(3, 3, 2),
-            record(9, 9, 8),
-        ];
+        let found =
+            vec![record(1, 1, 0), record(2, 20, 1), record(2, 2, 1), record(3, 3, 2), record(9, 9, 8)];
         assert_eq!(hashes(&chain(found, Hash::ZERO, None)), [1, 2, 3]);
     }
 
@@ -145,12 +129,7 @@ mod tests {
         let mut head = Head::new(1, 1, Hash::ZERO);
         head.count = 2;
         head.last = [20; 32];
-        let found = vec![
-            record(1, 1, 0),
-            record(2, 20, 1),
-            record(2, 2, 1),
-            record(3, 3, 2),
-        ];
+        let found = vec![record(1, 1, 0), record(2, 20, 1), record(2, 2, 1), record(3, 3, 2)];
         assert_eq!(hashes(&chain(found, Hash::ZERO, Some(&head))), [1, 20]);
     }
 }

@@ -36,10 +36,7 @@ pub(crate) fn list(log: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     for entry in std::fs::read_dir(log)? {
         let entry = entry?;
         let name = entry.file_name();
-        let first = name
-            .to_str()
-            .and_then(|name| name.strip_prefix(DIR_LEAD))
-            .and_then(|n| n.parse().ok());
+        let first = name.to_str().and_then(|name| name.strip_prefix(DIR_LEAD)).and_then(|n| n.parse().ok());
         if let Some(first) = first {
             found.push((first, entry.path()));
         }
@@ -50,10 +47,7 @@ pub(crate) fn list(log: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
 
 /// The name by which problems call a segment.
 pub(crate) fn place_of(dir: &Path) -> String {
-    dir.file_name().map_or_else(
-        || dir.display().to_string(),
-        |name| name.to_string_lossy().into_owned(),
-    )
+    dir.file_name().map_or_else(|| dir.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
 /// An open segment. What sled changed by opening a damaged one is undone when it is dropped.
@@ -83,10 +77,7 @@ pub(crate) fn create(dir: &Path, cache_bytes: u64) -> Result<Segment, String> {
     tree.flush()?;
     files::make_private(&store)
         .map_err(|error| format!("cannot make {} private: {error}", store.display()))?;
-    Ok(Segment {
-        tree,
-        evidence: None,
-    })
+    Ok(Segment { tree, evidence: None })
 }
 
 /// Opens the store and walks over it. The store's files change only when nothing was missing.
@@ -94,42 +85,23 @@ pub(crate) fn open(dir: &Path, head: &Head, cache_bytes: u64, depth: Depth) -> i
     let place = place_of(dir);
     let refused = |reason: String| {
         let expected = "a store that sled can open";
-        Opened::Refused(Problem::new(
-            ProblemKind::File,
-            &place,
-            Some(head.first),
-            expected,
-            reason,
-        ))
+        Opened::Refused(Problem::new(ProblemKind::File, &place, Some(head.first), expected, reason))
     };
     let evidence = Evidence::secure(dir)?;
     let store = dir.join(evidence::STORE_DIR);
     if !store.exists() {
         return Ok(refused("no store".to_owned()));
     }
-    let (tree, walked) = match open_and_walk(store, head.clone(), place.clone(), cache_bytes, depth)
-    {
+    let (tree, walked) = match open_and_walk(store, head.clone(), place.clone(), cache_bytes, depth) {
         Ok(opened) => opened,
         Err(reason) => return Ok(refused(reason)),
     };
     if walked.problem.is_some() {
-        return Ok(Opened::Store(
-            Segment {
-                tree,
-                evidence: Some(evidence),
-            },
-            walked,
-        ));
+        return Ok(Opened::Store(Segment { tree, evidence: Some(evidence) }, walked));
     }
     evidence.discard()?;
     files::make_private(tree.path())?;
-    Ok(Opened::Store(
-        Segment {
-            tree,
-            evidence: None,
-        },
-        walked,
-    ))
+    Ok(Opened::Store(Segment { tree, evidence: None }, walked))
 }
 
 /// Does the work in a thread of its own: sled can get stuck on a damaged file.
@@ -178,10 +150,7 @@ pub(crate) fn write_streams(dir: &Path, spans: &Spans) -> io::Result<()> {
 pub(crate) fn read_streams(dir: &Path) -> Option<Spans> {
     let file = std::fs::File::open(dir.join(STREAMS_FILE)).ok()?;
     let mut bytes = Vec::new();
-    let _ = file
-        .take(MAX_STREAMS_FILE_BYTES)
-        .read_to_end(&mut bytes)
-        .ok()?;
+    let _ = file.take(MAX_STREAMS_FILE_BYTES).read_to_end(&mut bytes).ok()?;
     let content_bytes = bytes.len().checked_sub(CHECKSUM_BYTES)?;
     let (content, checksum) = bytes.split_at(content_bytes);
     if Sha256::digest(content)[..] != *checksum {
@@ -191,7 +160,5 @@ pub(crate) fn read_streams(dir: &Path) -> Option<Spans> {
 }
 
 fn streams_codec() -> impl bincode::Options {
-    bincode::options()
-        .with_limit(MAX_STREAMS_FILE_BYTES)
-        .with_fixint_encoding()
+    bincode::options().with_limit(MAX_STREAMS_FILE_BYTES).with_fixint_encoding()
 }

@@ -74,13 +74,7 @@ impl Server {
         let acceptor = thread::Builder::new()
             .name("waxlog-readers".to_owned())
             .spawn(move || accepting.accept(&listener))?;
-        Ok(Server {
-            socket,
-            path_file,
-            own_folder,
-            state,
-            acceptor: Some(acceptor),
-        })
+        Ok(Server { socket, path_file, own_folder, state, acceptor: Some(acceptor) })
     }
 }
 
@@ -98,10 +92,7 @@ fn socket_path(dir: &Path) -> io::Result<(PathBuf, Option<PathBuf>)> {
             Err(error) => return Err(error),
         }
     }
-    Err(io::Error::other(format!(
-        "no free folder for a socket in {}",
-        std::env::temp_dir().display()
-    )))
+    Err(io::Error::other(format!("no free folder for a socket in {}", std::env::temp_dir().display())))
 }
 
 impl ServerState {
@@ -112,10 +103,7 @@ impl ServerState {
             }
             let accepted = stream.and_then(|stream| self.take(stream));
             if let Err(error) = accepted {
-                log::warn!(
-                    "a reader of the log {} was not served: {error}",
-                    self.view.dir().display()
-                );
+                log::warn!("a reader of the log {} was not served: {error}", self.view.dir().display());
             }
         }
     }
@@ -124,16 +112,13 @@ impl ServerState {
         let mut connections = lock(&self.connections);
         connections.retain(|connection| !connection.thread.is_finished());
         if connections.len() >= MAX_CONNECTIONS {
-            return Err(io::Error::other(format!(
-                "{MAX_CONNECTIONS} readers are served already"
-            )));
+            return Err(io::Error::other(format!("{MAX_CONNECTIONS} readers are served already")));
         }
         stream.set_write_timeout(Some(IO_LIMIT))?;
         let served = stream.try_clone()?;
         let state = Arc::clone(self);
-        let thread = thread::Builder::new()
-            .name("waxlog-reader".to_owned())
-            .spawn(move || state.serve(served))?;
+        let thread =
+            thread::Builder::new().name("waxlog-reader".to_owned()).spawn(move || state.serve(served))?;
         connections.push(Connection { stream, thread });
         Ok(())
     }
@@ -163,11 +148,7 @@ impl Drop for Server {
         self.state.is_closing.store(true, Ordering::SeqCst);
         // The acceptor sees the flag when somebody connects.
         let woken = UnixStream::connect(&self.socket).is_ok();
-        let leftovers = [
-            Some(&self.path_file),
-            Some(&self.socket),
-            self.own_folder.as_ref(),
-        ];
+        let leftovers = [Some(&self.path_file), Some(&self.socket), self.own_folder.as_ref()];
         for path in leftovers.into_iter().flatten() {
             if let Err(error) = files::remove(path) {
                 log::warn!("cannot remove {}: {error}", path.display());
@@ -192,10 +173,8 @@ pub(crate) struct Client {
 impl Client {
     /// Connects to the holder and asks what it knows of damage.
     pub(crate) fn connect(dir: &Path) -> Result<(Client, Option<Damage>), LogError> {
-        let client = Client {
-            dir: dir.to_path_buf(),
-            stream: Mutex::new(dial(dir).map_err(|e| holder(dir, e))?),
-        };
+        let client =
+            Client { dir: dir.to_path_buf(), stream: Mutex::new(dial(dir).map_err(|e| holder(dir, e))?) };
         let damage = match client.ask(&Question::Damage)? {
             Answer::Damage(damage) => damage,
             other => return Err(client.unexpected(&other)),
@@ -237,10 +216,7 @@ impl Client {
             Answer::Failed(reason) => reason.clone(),
             _ => "it answered another question".to_owned(),
         };
-        LogError::Holder {
-            path: self.dir.clone(),
-            reason,
-        }
+        LogError::Holder { path: self.dir.clone(), reason }
     }
 }
 
@@ -253,8 +229,5 @@ fn dial(dir: &Path) -> io::Result<UnixStream> {
 }
 
 fn holder(dir: &Path, error: io::Error) -> LogError {
-    LogError::Holder {
-        path: dir.to_path_buf(),
-        reason: error.to_string(),
-    }
+    LogError::Holder { path: dir.to_path_buf(), reason: error.to_string() }
 }

@@ -55,15 +55,8 @@ impl Tree {
         let deadline = Instant::now() + RELEASE_WAIT;
         loop {
             match call(|| config.open()) {
-                Ok(db) => {
-                    return Ok(Tree {
-                        db,
-                        path: path.to_path_buf(),
-                    })
-                }
-                Err(error)
-                    if error.contains("could not acquire lock") && Instant::now() < deadline =>
-                {
+                Ok(db) => return Ok(Tree { db, path: path.to_path_buf() }),
+                Err(error) if error.contains("could not acquire lock") && Instant::now() < deadline => {
                     thread::sleep(RELEASE_POLL);
                 }
                 Err(error) => return Err(error),
@@ -76,10 +69,7 @@ impl Tree {
         let mut batch = sled::Batch::default();
         for entry in entries {
             batch.insert(record_key(entry.global).as_slice(), entry.value.as_slice());
-            batch.insert(
-                stream_key(&entry.stream, entry.sequence),
-                &entry.global.to_be_bytes(),
-            );
+            batch.insert(stream_key(&entry.stream, entry.sequence), &entry.global.to_be_bytes());
         }
         call(|| self.db.apply_batch(batch))
     }
@@ -126,9 +116,7 @@ impl Tree {
     ) -> Result<Vec<Vec<u8>>, String> {
         let mut page = Vec::new();
         let mut page_bytes = 0;
-        let mut index = self
-            .db
-            .range(stream_key(stream, from)..=stream_key(stream, u64::MAX));
+        let mut index = self.db.range(stream_key(stream, from)..=stream_key(stream, u64::MAX));
         while budget.allows(&page, page_bytes) {
             let Some(entry) = quiet::catch(|| index.next())? else {
                 break;
@@ -138,9 +126,7 @@ impl Tree {
             if global > to {
                 break;
             }
-            let value = self
-                .value(global)?
-                .ok_or_else(|| format!("record {global} is not in the store"))?;
+            let value = self.value(global)?.ok_or_else(|| format!("record {global} is not in the store"))?;
             page_bytes += value.len();
             page.push(value);
         }

@@ -77,9 +77,8 @@ fn compressed(body: &[u8]) -> Option<Vec<u8>> {
 impl<'a> Value<'a> {
     /// Takes the value at the start of `bytes` apart. Bytes after it are left alone.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Value<'a>, String> {
-        let (prefix, rest) = bytes
-            .split_at_checked(PREFIX_BYTES)
-            .ok_or("the value is shorter than its prefix")?;
+        let (prefix, rest) =
+            bytes.split_at_checked(PREFIX_BYTES).ok_or("the value is shorter than its prefix")?;
         if prefix[..4] != MAGIC {
             return Err("the value does not start with the magic of a record".to_owned());
         }
@@ -91,9 +90,7 @@ impl<'a> Value<'a> {
                  {body_bytes} bytes (limit {MAX_BODY_BYTES})"
             ));
         }
-        let (frame, rest) = rest
-            .split_at_checked(frame_bytes)
-            .ok_or("the frame is cut short")?;
+        let (frame, rest) = rest.split_at_checked(frame_bytes).ok_or("the frame is cut short")?;
         let stored_body = rest.get(..body_bytes).ok_or("the body is cut short")?;
         Ok(Value {
             hash: frame_hash(frame),
@@ -130,23 +127,15 @@ impl<'a> Value<'a> {
             Kept::Raw => self.stored_body.to_vec(),
             Kept::Zstd => zstd::bulk::decompress(self.stored_body, body_bytes as usize)
                 .map_err(|error| format!("the body cannot be decompressed: {error}"))?,
-            Kept::Sealed => {
-                return Err("the body is sealed, which this version cannot read".to_owned())
-            }
+            Kept::Sealed => return Err("the body is sealed, which this version cannot read".to_owned()),
         };
         if head.len() as u64 != body_bytes {
-            return Err(format!(
-                "the body has {} bytes, its frame says {body_bytes}",
-                head.len()
-            ));
+            return Err(format!("the body has {} bytes, its frame says {body_bytes}", head.len()));
         }
         let raw = head.split_off(head_bytes);
         let found = body_hash(&head, &raw);
         if found.0 != self.frame.body {
-            return Err(format!(
-                "the body has the hash {found}, its frame says {}",
-                Hash(self.frame.body)
-            ));
+            return Err(format!("the body has the hash {found}, its frame says {}", Hash(self.frame.body)));
         }
         Ok((head, raw))
     }
@@ -156,10 +145,7 @@ impl<'a> Value<'a> {
         let (head, raw) = self.body()?;
         let frame = self.frame;
         Ok(Record {
-            position: Position {
-                global: frame.global,
-                sequence: frame.sequence,
-            },
+            position: Position { global: frame.global, sequence: frame.sequence },
             stream: frame.stream,
             kind: frame.kind,
             version: frame.version,
@@ -192,14 +178,7 @@ mod tests {
             head: head.to_vec(),
             raw: raw.to_vec(),
         };
-        let frame = Frame::of(
-            &record,
-            Position {
-                global: 1,
-                sequence: 1,
-            },
-            Hash::ZERO,
-        );
+        let frame = Frame::of(&record, Position { global: 1, sequence: 1 }, Hash::ZERO);
         encode(&frame.encode().expect("encode"), head, raw)
     }
 
@@ -208,10 +187,7 @@ mod tests {
         let raw = b"the same words again ".repeat(100);
         let value = value_of(b"{\"a\":1}", &raw);
         assert!(value.len() < raw.len() / 4);
-        let (head, back) = Value::parse_whole(&value)
-            .expect("parse")
-            .body()
-            .expect("body");
+        let (head, back) = Value::parse_whole(&value).expect("parse").body().expect("body");
         assert_eq!((head.as_slice(), back), (&b"{\"a\":1}"[..], raw));
     }
 
@@ -219,10 +195,7 @@ mod tests {
     fn a_sealed_body_is_refused_with_a_reason() {
         let mut value = value_of(b"{}", b"raw");
         value[4] = Kept::Sealed as u8;
-        let error = Value::parse_whole(&value)
-            .expect("parse")
-            .body()
-            .expect_err("sealed");
+        let error = Value::parse_whole(&value).expect("parse").body().expect_err("sealed");
         assert!(error.contains("sealed"), "{error}");
     }
 

@@ -37,11 +37,8 @@ pub fn verify(dir: &Path) -> Result<Report, OpenError> {
 
 /// Checks a log whose lock the caller holds.
 pub(crate) fn verify_files(layout: &Layout) -> Result<Report, OpenError> {
-    let mut report = Report {
-        records: 0,
-        segments: layout.folders as u64,
-        problems: layout.problems.clone(),
-    };
+    let mut report =
+        Report { records: 0, segments: layout.folders as u64, problems: layout.problems.clone() };
     for promised in layout.segments.iter().chain(&layout.beyond) {
         verify_segment(promised, &mut report)?;
     }
@@ -64,15 +61,8 @@ fn verify_segment(promised: &Promised, report: &mut Report) -> Result<(), OpenEr
 fn verify_through_holder(dir: &Path) -> Result<Report, OpenError> {
     let reader = Reader::open(dir)?;
     let folders = segment::list(dir).context("list", dir)?;
-    let known = reader
-        .damage()
-        .map(|damage| damage.problems.clone())
-        .unwrap_or_default();
-    let mut report = Report {
-        records: 0,
-        segments: folders.len() as u64,
-        problems: known,
-    };
+    let known = reader.damage().map(|damage| damage.problems.clone()).unwrap_or_default();
+    let mut report = Report { records: 0, segments: folders.len() as u64, problems: known };
     for record in reader.all(1)? {
         match record {
             Ok(_) => report.records += 1,

@@ -21,10 +21,7 @@ use crate::walk::{self, Depth, Spans};
 /// How many closed segments stay open for reading.
 const MAX_OPEN_CLOSED_SEGMENTS: usize = 2;
 /// What one page of an iteration holds at most; a single larger record is a page of its own.
-pub(crate) const PAGE: Budget = Budget {
-    records: 1024,
-    bytes: 1 << 20,
-};
+pub(crate) const PAGE: Budget = Budget { records: 1024, bytes: 1 << 20 };
 
 /// Where a page starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,19 +100,9 @@ pub(crate) fn open(layout: &Layout, cache_bytes: u64) -> Result<Outlook, OpenErr
 
 type OpenedPart = (Part, Option<Tail>, Option<Problem>);
 
-fn open_part(
-    promised: &Promised,
-    is_last: bool,
-    cache_bytes: u64,
-) -> Result<OpenedPart, OpenError> {
+fn open_part(promised: &Promised, is_last: bool, cache_bytes: u64) -> Result<OpenedPart, OpenError> {
     let Promised { dir, head } = promised;
-    let part = |count, spans, segment| Part {
-        dir: dir.clone(),
-        head: head.clone(),
-        count,
-        spans,
-        segment,
-    };
+    let part = |count, spans, segment| Part { dir: dir.clone(), head: head.clone(), count, spans, segment };
     if !is_last {
         if let Some(spans) = segment::read_streams(dir) {
             return Ok((part(head.count, spans, None), None, None));
@@ -134,33 +121,20 @@ fn open_part(
     };
     // A damaged store stays open: it is put back as it was when it is closed.
     let kept = (is_last || segment.is_damaged()).then(|| Arc::new(segment));
-    Ok((
-        part(walked.count, walked.spans, kept),
-        Some(tail),
-        walked.problem,
-    ))
+    Ok((part(walked.count, walked.spans, kept), Some(tail), walked.problem))
 }
 
 /// A stream that does not go on in `part` where the parts before it left it.
 fn sequence_gap(parts: &[Part], part: &Part) -> Option<Problem> {
     part.spans.iter().find_map(|(stream, span)| {
-        let before = parts
-            .iter()
-            .rev()
-            .find_map(|earlier| earlier.spans.get(stream));
+        let before = parts.iter().rev().find_map(|earlier| earlier.spans.get(stream));
         let next = before.map_or(1, |span| span.last_sequence + 1);
         (span.first_sequence != next).then(|| {
             let place = segment::place_of(&part.dir);
             let expected = format!("sequence {next}");
             let found = span.first_sequence.to_string();
-            Problem::new(
-                ProblemKind::Changed,
-                &place,
-                Some(span.first_global),
-                expected,
-                found,
-            )
-            .in_stream(stream)
+            Problem::new(ProblemKind::Changed, &place, Some(span.first_global), expected, found)
+                .in_stream(stream)
         })
     })
 }
@@ -187,9 +161,7 @@ impl View {
     pub(crate) fn last_sequences(&self) -> Result<BTreeMap<String, u64>, LogError> {
         self.with_parts(|parts| {
             let spans = parts.iter().flat_map(|part| &part.spans);
-            spans
-                .map(|(stream, span)| (stream.clone(), span.last_sequence))
-                .collect()
+            spans.map(|(stream, span)| (stream.clone(), span.last_sequence)).collect()
         })
     }
 
@@ -199,15 +171,10 @@ impl View {
             return Ok(Vec::new());
         };
         let page = match query {
-            Query::All { from_global } => {
-                segment.tree.page((*from_global).max(1), last_global, PAGE)
+            Query::All { from_global } => segment.tree.page((*from_global).max(1), last_global, PAGE),
+            Query::Stream { stream, from_sequence } => {
+                segment.tree.stream_page(stream, *from_sequence, last_global, PAGE)
             }
-            Query::Stream {
-                stream,
-                from_sequence,
-            } => segment
-                .tree
-                .stream_page(stream, *from_sequence, last_global, PAGE),
         };
         page.map_err(|reason| self.unreadable(reason))
     }
@@ -217,20 +184,11 @@ impl View {
         let found = self.with_parts(|parts| {
             let part = parts.iter().find(|part| match query {
                 Query::All { from_global } => part.count > 0 && part.last_global() >= *from_global,
-                Query::Stream {
-                    stream,
-                    from_sequence,
-                } => part
-                    .spans
-                    .get(stream)
-                    .is_some_and(|span| span.last_sequence >= *from_sequence),
+                Query::Stream { stream, from_sequence } => {
+                    part.spans.get(stream).is_some_and(|span| span.last_sequence >= *from_sequence)
+                }
             })?;
-            Some((
-                part.segment.clone(),
-                part.dir.clone(),
-                part.head.clone(),
-                part.last_global(),
-            ))
+            Some((part.segment.clone(), part.dir.clone(), part.head.clone(), part.last_global()))
         })?;
         let Some((segment, dir, head, last_global)) = found else {
             return Ok(None);
@@ -293,19 +251,12 @@ impl View {
 
     /// The store of the last segment.
     pub(crate) fn last_segment(&self) -> Option<Arc<Segment>> {
-        self.with_parts(|parts| parts.last().and_then(|part| part.segment.clone()))
-            .ok()
-            .flatten()
+        self.with_parts(|parts| parts.last().and_then(|part| part.segment.clone())).ok().flatten()
     }
 
     /// The streams of the last segment.
     pub(crate) fn last_spans(&self) -> Result<Spans, LogError> {
-        self.with_parts(|parts| {
-            parts
-                .last()
-                .map(|part| part.spans.clone())
-                .unwrap_or_default()
-        })
+        self.with_parts(|parts| parts.last().map(|part| part.spans.clone()).unwrap_or_default())
     }
 
     /// Closes all stores. What is read afterwards gets [`LogError::Closed`].
@@ -316,16 +267,11 @@ impl View {
 
     fn with_parts<T>(&self, look: impl FnOnce(&[Part]) -> T) -> Result<T, LogError> {
         let parts = self.parts.read().unwrap_or_else(PoisonError::into_inner);
-        parts.as_deref().map(look).ok_or_else(|| LogError::Closed {
-            path: self.dir.clone(),
-        })
+        parts.as_deref().map(look).ok_or_else(|| LogError::Closed { path: self.dir.clone() })
     }
 
     fn unreadable(&self, reason: String) -> LogError {
-        LogError::Unreadable {
-            path: self.dir.clone(),
-            reason,
-        }
+        LogError::Unreadable { path: self.dir.clone(), reason }
     }
 }
 

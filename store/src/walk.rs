@@ -107,21 +107,9 @@ enum Stop {
 /// Walks over the whole segment. Records beyond the head's count that chain were flushed but not
 /// acknowledged; they count as sound, unless the segment is closed.
 pub(crate) fn walk(tree: &Tree, head: &Head, place: &str, depth: Depth) -> Walked {
-    let walked = Walked {
-        count: 0,
-        last: Hash(head.before),
-        stored_bytes: 0,
-        spans: Spans::new(),
-        problem: None,
-    };
-    let mut walk = Walk {
-        tree,
-        head,
-        place,
-        depth,
-        walked,
-        held: None,
-    };
+    let walked =
+        Walked { count: 0, last: Hash(head.before), stored_bytes: 0, spans: Spans::new(), problem: None };
+    let mut walk = Walk { tree, head, place, depth, walked, held: None };
     let census = tree.census(|global, value| walk.record(global, value));
     walk.take_held();
     let problem = match census {
@@ -139,29 +127,20 @@ impl Walk<'_> {
         if global != expected {
             return Err(self.wrong_number(expected, global, bytes));
         }
-        let value =
-            Value::parse_whole(bytes).map_err(|found| self.changed(global, "a record", found))?;
+        let value = Value::parse_whole(bytes).map_err(|found| self.changed(global, "a record", found))?;
         self.chain(global, &value)?;
         self.index(&value.frame)?;
         if self.depth == Depth::Bodies {
             let checked = value.body();
             let _ = checked.map_err(|found| {
-                let stop = self.problem(
-                    ProblemKind::Changed,
-                    Some(global),
-                    "the body that was appended",
-                    found,
-                );
+                let stop =
+                    self.problem(ProblemKind::Changed, Some(global), "the body that was appended", found);
                 Stop::Problem(Box::new(stop.in_stream(&value.frame.stream)))
             })?;
         }
         self.take_held();
         let Value { frame, hash, .. } = value;
-        self.held = Some(Held {
-            frame,
-            hash,
-            value_bytes: bytes.len() as u64,
-        });
+        self.held = Some(Held { frame, hash, value_bytes: bytes.len() as u64 });
         Ok(())
     }
 
@@ -172,11 +151,7 @@ impl Walk<'_> {
     fn chain(&mut self, global: u64, value: &Value<'_>) -> Result<(), Stop> {
         let frame = &value.frame;
         if frame.global != global {
-            return Err(self.changed(
-                global,
-                "its own number in the frame",
-                frame.global.to_string(),
-            ));
+            return Err(self.changed(global, "its own number in the frame", frame.global.to_string()));
         }
         let (previous, last) = (Hash(frame.previous), self.last_hash());
         if previous != last {
@@ -188,19 +163,15 @@ impl Walk<'_> {
             return Err(self.changed(global, &expected, format!("the frame {}", value.hash)));
         }
         match self.last_sequence(&frame.stream) {
-            Some(last) if frame.sequence != last + 1 => Err(self.changed(
-                global,
-                &format!("sequence {}", last + 1),
-                frame.sequence.to_string(),
-            )),
+            Some(last) if frame.sequence != last + 1 => {
+                Err(self.changed(global, &format!("sequence {}", last + 1), frame.sequence.to_string()))
+            }
             _ => Ok(()),
         }
     }
 
     fn last_hash(&self) -> Hash {
-        self.held
-            .as_ref()
-            .map_or(self.walked.last, |held| held.hash)
+        self.held.as_ref().map_or(self.walked.last, |held| held.hash)
     }
 
     fn last_sequence(&self, stream: &str) -> Option<u64> {
@@ -212,35 +183,19 @@ impl Walk<'_> {
 
     /// Two frames do not fit together. When the later one is confirmed by what follows it, the
     /// earlier one was changed; otherwise the later one.
-    fn broken_chain(
-        &mut self,
-        global: u64,
-        hash: Hash,
-        previous: Hash,
-        last: Hash,
-    ) -> Result<Stop, Stop> {
+    fn broken_chain(&mut self, global: u64, hash: Hash, previous: Hash, last: Hash) -> Result<Stop, Stop> {
         let confirmed = if global + 1 == self.head.next_global() {
             Some(Hash(self.head.last))
         } else {
             let next = self.tree.value(global + 1).map_err(Stop::Sled)?;
-            next.and_then(|bytes| {
-                Value::parse(&bytes)
-                    .ok()
-                    .map(|next| Hash(next.frame.previous))
-            })
+            next.and_then(|bytes| Value::parse(&bytes).ok().map(|next| Hash(next.frame.previous)))
         };
         if confirmed == Some(hash) {
             if let Some(held) = self.held.take() {
                 let expected = format!("the frame {previous}");
-                let problem = self.problem(
-                    ProblemKind::Changed,
-                    Some(global - 1),
-                    expected,
-                    last.to_string(),
-                );
-                return Ok(Stop::Problem(Box::new(
-                    problem.in_stream(&held.frame.stream),
-                )));
+                let problem =
+                    self.problem(ProblemKind::Changed, Some(global - 1), expected, last.to_string());
+                return Ok(Stop::Problem(Box::new(problem.in_stream(&held.frame.stream))));
             }
         }
         Ok(self.changed(
@@ -251,17 +206,11 @@ impl Walk<'_> {
     }
 
     fn index(&self, frame: &Frame) -> Result<(), Stop> {
-        let found = self
-            .tree
-            .global_of(&frame.stream, frame.sequence)
-            .map_err(Stop::Sled)?;
+        let found = self.tree.global_of(&frame.stream, frame.sequence).map_err(Stop::Sled)?;
         if found == Some(frame.global) {
             return Ok(());
         }
-        let found = found.map_or_else(
-            || "no entry".to_owned(),
-            |global| format!("an entry for {global}"),
-        );
+        let found = found.map_or_else(|| "no entry".to_owned(), |global| format!("an entry for {global}"));
         let expected = format!("its entry in the index (sequence {})", frame.sequence);
         let problem = self.problem(ProblemKind::Missing, Some(frame.global), expected, found);
         Err(Stop::Problem(Box::new(problem.in_stream(&frame.stream))))
@@ -269,21 +218,10 @@ impl Walk<'_> {
 
     /// Counts the held record as sound.
     fn take_held(&mut self) {
-        let Some(Held {
-            frame,
-            hash,
-            value_bytes,
-        }) = self.held.take()
-        else {
+        let Some(Held { frame, hash, value_bytes }) = self.held.take() else {
             return;
         };
-        extend(
-            &mut self.walked.spans,
-            &frame.stream,
-            frame.sequence,
-            frame.global,
-            frame.time_ms,
-        );
+        extend(&mut self.walked.spans, &frame.stream, frame.sequence, frame.global, frame.time_ms);
         self.walked.count += 1;
         self.walked.last = hash;
         self.walked.stored_bytes += value_bytes;
@@ -304,40 +242,20 @@ impl Walk<'_> {
         }
         if census.stream_keys != count {
             let found = format!("{} index entries", census.stream_keys);
-            return Some(self.problem(
-                ProblemKind::Extra,
-                None,
-                format!("{count} index entries"),
-                found,
-            ));
+            return Some(self.problem(ProblemKind::Extra, None, format!("{count} index entries"), found));
         }
         let stray = census.stray_key.as_ref()?;
-        Some(self.problem(
-            ProblemKind::Extra,
-            None,
-            "only keys of the log",
-            format!("the key {stray}"),
-        ))
+        Some(self.problem(ProblemKind::Extra, None, "only keys of the log", format!("the key {stray}")))
     }
 
     fn wrong_number(&self, expected: u64, found: u64, bytes: &[u8]) -> Stop {
         let promised_until = self.head.next_global();
         let is_extra = found < expected || found >= promised_until && expected >= promised_until;
         let problem = if is_extra {
-            self.problem(
-                ProblemKind::Extra,
-                Some(found),
-                "no such record",
-                "one that does not chain",
-            )
+            self.problem(ProblemKind::Extra, Some(found), "no such record", "one that does not chain")
         } else {
             let found = format!("record {found} next");
-            self.problem(
-                ProblemKind::Missing,
-                Some(expected),
-                format!("record {expected}"),
-                found,
-            )
+            self.problem(ProblemKind::Missing, Some(expected), format!("record {expected}"), found)
         };
         let named = match Value::parse(bytes) {
             Ok(value) if is_extra => problem.in_stream(&value.frame.stream),
@@ -349,22 +267,13 @@ impl Walk<'_> {
     /// A record that is not what it should be: changed, or extra when it was never promised.
     fn changed(&self, global: u64, expected: &str, found: String) -> Stop {
         let is_promised = global < self.head.next_global();
-        let kind = if is_promised {
-            ProblemKind::Changed
-        } else {
-            ProblemKind::Extra
-        };
+        let kind = if is_promised { ProblemKind::Changed } else { ProblemKind::Extra };
         Stop::Problem(Box::new(self.problem(kind, Some(global), expected, found)))
     }
 
     fn unreadable(&self, reason: String) -> Problem {
         let next = self.head.first + self.walked.count;
-        self.problem(
-            ProblemKind::File,
-            Some(next),
-            "a store that sled can read",
-            reason,
-        )
+        self.problem(ProblemKind::File, Some(next), "a store that sled can read", reason)
     }
 
     fn problem(

@@ -32,9 +32,7 @@ pub struct Log {
 
 impl fmt::Debug for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Log")
-            .field("dir", &self.dir())
-            .finish_non_exhaustive()
+        f.debug_struct("Log").field("dir", &self.dir()).finish_non_exhaustive()
     }
 }
 
@@ -110,9 +108,7 @@ impl Log {
             return Err(OpenError::Damaged(Box::new(damage)));
         }
         let Some(tail) = outlook.tail else {
-            return Err(OpenError::NotALog {
-                path: dir.to_path_buf(),
-            });
+            return Err(OpenError::NotALog { path: dir.to_path_buf() });
         };
         let view = Arc::new(outlook.view);
         let mut active = Active::resume(&layout, &view, &tail)?;
@@ -123,38 +119,23 @@ impl Log {
             stopped: None,
             is_closing: false,
             is_busy: false,
-            stats: Stats {
-                absorbed_records,
-                ..Stats::default()
-            },
+            stats: Stats { absorbed_records, ..Stats::default() },
             queue_bytes: 0,
             next_global: tail.head.first + tail.count,
             last: tail.last,
             sequences: view.last_sequences()?,
         };
-        let shared = Arc::new(Shared {
-            view,
-            state: Mutex::new(state),
-            wake: Condvar::new(),
-        });
+        let shared = Arc::new(Shared { view, state: Mutex::new(state), wake: Condvar::new() });
         let flusher = Flusher::new(Arc::clone(&shared), active, options);
         let thread = thread::Builder::new()
             .name("waxlog-flusher".to_owned())
             .spawn(move || flusher.run())
             .context("start the flusher of", dir)?;
-        let mut handle = Handle {
-            shared,
-            flusher: Some(thread),
-            server: None,
-            _lock: lock,
-        };
+        let mut handle = Handle { shared, flusher: Some(thread), server: None, _lock: lock };
         handle.server = Some(
-            Server::start(Arc::clone(&handle.shared.view), None, true)
-                .context("serve readers of", dir)?,
+            Server::start(Arc::clone(&handle.shared.view), None, true).context("serve readers of", dir)?,
         );
-        Ok(Log {
-            handle: Arc::new(handle),
-        })
+        Ok(Log { handle: Arc::new(handle) })
     }
 
     /// Queues the records, in order, and gives their positions. They become durable and readable
@@ -170,14 +151,9 @@ impl Log {
         let mut last = state.last;
         let mut next = BTreeMap::new();
         for (offset, record) in (0..).zip(batch) {
-            let known = next
-                .get(&record.stream)
-                .or_else(|| state.sequences.get(&record.stream));
+            let known = next.get(&record.stream).or_else(|| state.sequences.get(&record.stream));
             let sequence = known.copied().unwrap_or(0) + 1;
-            let position = Position {
-                global: state.next_global + offset,
-                sequence,
-            };
+            let position = Position { global: state.next_global + offset, sequence };
             let _ = next.insert(record.stream.clone(), sequence);
             let record = self.queued(record, position, last)?;
             last = record.hash;
@@ -188,10 +164,7 @@ impl Log {
         state.next_global += queued.len() as u64;
         state.sequences.append(&mut next);
         state.stats.appended_records += queued.len() as u64;
-        state.queue_bytes += queued
-            .iter()
-            .map(|record| record.entry.value.len())
-            .sum::<usize>();
+        state.queue_bytes += queued.iter().map(|record| record.entry.value.len()).sum::<usize>();
         state.queue.append(&mut queued);
         if state.is_due() {
             self.handle.shared.wake.notify_one();
@@ -199,28 +172,14 @@ impl Log {
         Ok(positions)
     }
 
-    fn queued(
-        &self,
-        record: NewRecord,
-        position: Position,
-        previous: Hash,
-    ) -> Result<Queued, LogError> {
+    fn queued(&self, record: NewRecord, position: Position, previous: Hash) -> Result<Queued, LogError> {
         let frame = Frame::of(&record, position, previous)
             .encode()
             .map_err(|reason| self.handle.shared.unreadable(reason))?;
         let value = value::encode(&frame, &record.head, &record.raw);
         let Position { global, sequence } = position;
-        let entry = Entry {
-            stream: record.stream,
-            sequence,
-            global,
-            value,
-        };
-        Ok(Queued {
-            entry,
-            hash: frame_hash(&frame),
-            time_ms: record.time_ms,
-        })
+        let entry = Entry { stream: record.stream, sequence, global, value };
+        Ok(Queued { entry, hash: frame_hash(&frame), time_ms: record.time_ms })
     }
 
     /// Resolves when all that was appended before this call survives a kill of the process, with
@@ -247,17 +206,10 @@ impl Log {
 
     fn wait_blocking(&self, wants_fsync: bool) -> Result<(), LogError> {
         let done = self.request(wants_fsync)?;
-        done.recv_blocking().unwrap_or_else(|_| {
-            Err(LogError::Closed {
-                path: self.dir().to_path_buf(),
-            })
-        })
+        done.recv_blocking().unwrap_or_else(|_| Err(LogError::Closed { path: self.dir().to_path_buf() }))
     }
 
-    fn wait_for(
-        &self,
-        wants_fsync: bool,
-    ) -> impl Future<Output = Result<(), LogError>> + Send + 'static {
+    fn wait_for(&self, wants_fsync: bool) -> impl Future<Output = Result<(), LogError>> + Send + 'static {
         let path = self.dir().to_path_buf();
         let request = self.request(wants_fsync);
         async move {
@@ -266,10 +218,7 @@ impl Log {
         }
     }
 
-    fn request(
-        &self,
-        wants_fsync: bool,
-    ) -> Result<async_channel::Receiver<Result<(), LogError>>, LogError> {
+    fn request(&self, wants_fsync: bool) -> Result<async_channel::Receiver<Result<(), LogError>>, LogError> {
         let (done, result) = async_channel::bounded(1);
         let mut state = lock(&self.handle.shared.state);
         self.refuse_if_stopped(&state)?;
@@ -285,10 +234,7 @@ impl Log {
     }
 
     fn refuse_if_stopped(&self, state: &State) -> Result<(), LogError> {
-        state
-            .stopped
-            .clone()
-            .map_or(Ok(()), |reason| Err(self.handle.shared.stopped(reason)))
+        state.stopped.clone().map_or(Ok(()), |reason| Err(self.handle.shared.stopped(reason)))
     }
 
     /// Reads what is flushed, beside the writer.
@@ -314,17 +260,11 @@ impl Log {
 
 impl Shared {
     pub(crate) fn stopped(&self, reason: Arc<str>) -> LogError {
-        LogError::Stopped {
-            path: self.path(),
-            reason,
-        }
+        LogError::Stopped { path: self.path(), reason }
     }
 
     fn unreadable(&self, reason: String) -> LogError {
-        LogError::Unreadable {
-            path: self.path(),
-            reason,
-        }
+        LogError::Unreadable { path: self.path(), reason }
     }
 
     fn path(&self) -> PathBuf {
@@ -336,10 +276,7 @@ impl Shared {
         let mut state = lock(&self.state);
         state.is_busy = false;
         while !state.is_due() && !state.is_closing {
-            state = self
-                .wake
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.is_busy = true;
         state
@@ -353,10 +290,7 @@ impl Drop for Handle {
         self.shared.wake.notify_one();
         if let Some(flusher) = self.flusher.take() {
             if flusher.join().is_err() {
-                log::error!(
-                    "the flusher of the log {} panicked",
-                    self.shared.view.dir().display()
-                );
+                log::error!("the flusher of the log {} panicked", self.shared.view.dir().display());
             }
         }
         self.shared.view.close();

@@ -134,7 +134,8 @@ fn sessions_are_listed_with_folder_title_and_time() {
     let second = agent.open(&params);
     agent.turn(&second, "And here?");
     let list = agent.ask("session/list", &json!({}));
-    let ids: Vec<&Value> = list["sessions"].as_array().expect("a list").iter().map(|s| &s["sessionId"]).collect();
+    let ids: Vec<&Value> =
+        list["sessions"].as_array().expect("a list").iter().map(|s| &s["sessionId"]).collect();
     assert_eq!(ids, [&json!(second), &json!(first)]);
     assert_eq!(list["sessions"][1]["title"], "What is the title?");
     assert_eq!(list["sessions"][1]["cwd"], params["cwd"]);

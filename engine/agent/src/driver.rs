@@ -10,20 +10,20 @@ use std::time::{Duration, Instant};
 use async_channel::{Receiver, Sender};
 use async_std::task;
 use futures_lite::future::or;
+use waxlog_core::acp::code;
 use waxlog_core::acp::frame::{Frame, Id};
 use waxlog_core::acp::lines::{self, Line};
-use waxlog_core::acp::code;
 use waxlog_core::record::{CallOutcome, Hook};
 use waxlog_core::rope::Rope;
 use waxlog_core::session::{Draws, Effect, Input, Session};
 use waxlog_store::LogError;
 
 use crate::endpoint::{self, Endpoint};
-use crate::{hooks, ids, skills};
 use crate::journal::Journal;
-use crate::mcp::{cancel_pair, CallReport, CallRequest, CancelSignal, CancelSource, Servers};
 use crate::mcp;
+use crate::mcp::{cancel_pair, CallReport, CallRequest, CancelSignal, CancelSource, Servers};
 use crate::scrub::Scrubber;
+use crate::{hooks, ids, skills};
 
 /// Messages that may wait for a session.
 pub const QUEUE_MAX_MESSAGES: usize = 1024;
@@ -229,7 +229,14 @@ impl Driver {
         source
     }
 
-    fn call(&mut self, asked: u64, index: usize, server: usize, tool: String, request: (String, serde_json::Value)) {
+    fn call(
+        &mut self,
+        asked: u64,
+        index: usize,
+        server: usize,
+        tool: String,
+        request: (String, serde_json::Value),
+    ) {
         if self.calls.as_ref().is_none_or(|calls| calls.asked != asked) {
             let ((stop, stopped), (_alive, alive)) = (cancel_pair(), cancel_pair());
             self.calls = Some(Calls { asked, stop, stopped, _alive, alive });
@@ -367,8 +374,7 @@ fn recorded(outcome: mcp::CallOutcome, tool: &str, scrubber: &Scrubber) -> (Call
 
 /// What the end of the client's stream means to a turn: as if it had been cancelled.
 fn cancel_notice() -> Input {
-    let frame =
-        Frame::Notification { method: "session/cancel".to_owned(), params: serde_json::Value::Null };
+    let frame = Frame::Notification { method: "session/cancel".to_owned(), params: serde_json::Value::Null };
     Input::Line { frame, line: Vec::new(), draws: draws() }
 }
 

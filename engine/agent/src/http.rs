@@ -130,34 +130,22 @@ impl ModelClient {
     /// A client that bears `silence_max` without a byte: from sending to the answer's headers, then between
     /// any two reads. There is no limit on the whole.
     pub fn new(silence_max: Duration) -> Result<Self, SetupError> {
-        Ok(Self {
-            client: Arc::new(Mutex::new(fresh_client()?)),
-            silence_max,
-            asks_leave: Arc::default(),
-        })
+        Ok(Self { client: Arc::new(Mutex::new(fresh_client()?)), silence_max, asks_leave: Arc::default() })
     }
 
     /// Sends `body`, chunk after chunk as it is, and waits for the answer. Dropping the future ends the
     /// request.
-    pub async fn post(
-        &self,
-        url: &str,
-        headers: &[(&str, Secret<String>)],
-        body: Vec<Arc<[u8]>>,
-    ) -> Outcome {
+    pub async fn post(&self, url: &str, headers: &[(&str, Secret<String>)], body: Vec<Arc<[u8]>>) -> Outcome {
         self.exchange(url, headers, body).await.into()
     }
 
     /// Sends the fields of a form and waits for the whole answer, for `within` at most.
-    pub async fn post_form(
-        &self,
-        url: &str,
-        fields: &[(&str, Secret<String>)],
-        within: Duration,
-    ) -> Outcome {
+    pub async fn post_form(&self, url: &str, fields: &[(&str, Secret<String>)], within: Duration) -> Outcome {
         let exposed: Vec<_> = fields.iter().map(|(name, value)| (*name, value.expose().as_str())).collect();
         let request = surf::Body::from_form(&exposed)
-            .map_err(|error| Failure::new(FailureKind::Request, format!("form for {}: {error}", without_user(url))))
+            .map_err(|error| {
+                Failure::new(FailureKind::Request, format!("form for {}: {error}", without_user(url)))
+            })
             .and_then(|form| build(Method::Post, url, &[], Some(form)));
         self.send(url, request, within).await
     }
@@ -169,12 +157,7 @@ impl ModelClient {
 
     /// curl is given the limit, and not a timer here: it goes on with a request whose future is dropped
     /// until the server says something.
-    async fn send(
-        &self,
-        url: &str,
-        request: Result<surf::Request, Failure>,
-        within: Duration,
-    ) -> Outcome {
+    async fn send(&self, url: &str, request: Result<surf::Request, Failure>, within: Duration) -> Outcome {
         let mut request = match request {
             Ok(request) => request,
             Err(failure) => return Outcome::Failed(failure),
@@ -259,10 +242,7 @@ impl ModelClient {
                 Ok(Ok(0)) => return Ok(body),
                 Ok(Ok(count)) => count,
                 Ok(Err(error)) => {
-                    return Err(Failure::new(
-                        FailureKind::BodyRead,
-                        format!("body broke off: {error}"),
-                    ))
+                    return Err(Failure::new(FailureKind::BodyRead, format!("body broke off: {error}")))
                 }
                 Err(_) => {
                     let text = format!("no data for {}s", self.silence_max.as_secs_f64());
@@ -294,11 +274,7 @@ impl ModelClient {
     }
 
     fn silence(&self, url: &str) -> String {
-        format!(
-            "no answer from {} within {}s",
-            without_user(url),
-            self.silence_max.as_secs_f64()
-        )
+        format!("no answer from {} within {}s", without_user(url), self.silence_max.as_secs_f64())
     }
 }
 
@@ -368,13 +344,10 @@ fn build(
 
 /// Checks what curl takes, since the layers between panic at anything else. The text leaves the value out.
 fn check_header(name: &str, value: &str) -> Result<(), String> {
-    HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| format!("header name {name:?} is malformed"))?;
+    HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("header name {name:?} is malformed"))?;
     match HeaderValue::from_str(value) {
         Ok(value) if value.to_str().is_ok() => Ok(()),
-        _ => Err(format!(
-            "header {name}: its value has characters other than visible ASCII; check the key"
-        )),
+        _ => Err(format!("header {name}: its value has characters other than visible ASCII; check the key")),
     }
 }
 
@@ -387,12 +360,7 @@ fn kept_headers(response: &surf::Response) -> Vec<(String, String)> {
 }
 
 fn announced_bytes(response: &surf::Response) -> Option<usize> {
-    response
-        .header("content-length")?
-        .last()
-        .as_str()
-        .parse()
-        .ok()
+    response.header("content-length")?.last().as_str().parse().ok()
 }
 
 fn dispatch_failure(url: &str, error: &surf::Error) -> Failure {

@@ -54,7 +54,9 @@ fn describe(reader: &Reader, stream: &StreamInfo) -> Result<Option<Listed>, LogE
     let mut listed = None;
     for stored in reader.stream(&stream.stream)?.take(TITLE_SEARCH_MAX_RECORDS) {
         let stored = stored?;
-        let Ok(record) = Record::decode(&stored.kind, stored.version, &stored.head, stored.raw) else { continue };
+        let Ok(record) = Record::decode(&stored.kind, stored.version, &stored.head, stored.raw) else {
+            continue;
+        };
         match (&record.head, &mut listed) {
             (Head::SessionOpened(opened), _) => {
                 listed = Some(Listed {

@@ -118,9 +118,10 @@ mod tests {
 
     #[test]
     fn known_secrets_are_masked_wherever_they_stand() {
-        let env: Environment = [("ANTHROPIC_API_KEY", "sk-ant-0123456789"), ("PATH", "/usr/bin:/usr/local/bin")]
-            .into_iter()
-            .collect();
+        let env: Environment =
+            [("ANTHROPIC_API_KEY", "sk-ant-0123456789"), ("PATH", "/usr/bin:/usr/local/bin")]
+                .into_iter()
+                .collect();
         let scrubber = Scrubber::of_environment(&env);
         let text = b"a sk-ant-0123456789, sk-ant-0123456789 \xff /usr/bin:/usr/local/bin".to_vec();
         assert_eq!(scrubber.scrub(text), b"a ***, *** \xff /usr/bin:/usr/local/bin");

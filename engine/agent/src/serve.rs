@@ -135,7 +135,9 @@ pub fn serve(env: Environment, version: &str) -> Result<(), StartError> {
 fn start_reader(max_bytes: usize, queue: Sender<Arrival>) -> std::io::Result<()> {
     let reader = move || {
         let stdin = std::io::stdin().lock();
-        stdio::read_lines(stdin, max_bytes, |incoming| queue.send_blocking(Arrival::Client(incoming)).is_ok());
+        stdio::read_lines(stdin, max_bytes, |incoming| {
+            queue.send_blocking(Arrival::Client(incoming)).is_ok()
+        });
     };
     std::thread::Builder::new().name("stdin".to_owned()).spawn(reader).map(drop)
 }
@@ -143,10 +145,8 @@ fn start_reader(max_bytes: usize, queue: Sender<Arrival>) -> std::io::Result<()>
 /// SIGTERM and SIGINT end the agent as the end of stdin does: turns are cancelled and recorded, servers
 /// are taken down.
 fn watch_signals(queue: Sender<Arrival>) -> std::io::Result<()> {
-    let mut signals = signal_hook::iterator::Signals::new([
-        signal_hook::consts::SIGTERM,
-        signal_hook::consts::SIGINT,
-    ])?;
+    let mut signals =
+        signal_hook::iterator::Signals::new([signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT])?;
     let watcher = move || {
         for signal in signals.forever() {
             let end = Incoming::End(Some(format!("signal {signal}")));
@@ -161,7 +161,9 @@ fn watch_signals(queue: Sender<Arrival>) -> std::io::Result<()> {
 impl Agent {
     async fn run(mut self, version: &str, events: &Receiver<Arrival>) -> Result<(), LogError> {
         for session in recovery::recover(&self.site.log).await?.sessions {
-            log::warn!("session {session}: its last turn was cut off by a kill and is recorded as interrupted");
+            log::warn!(
+                "session {session}: its last turn was cut off by a kill and is recorded as interrupted"
+            );
         }
         let max_sessions = self.site.config.limits.max_sessions as u64;
         let opened = connection::Head::ConnectionOpened { version: version.to_owned(), max_sessions };

@@ -51,7 +51,10 @@ fn load_file(skill: &Skill, file: &str) -> Result<String, String> {
     }
     if !skill.files.iter().any(|known| known == file) {
         let files: Vec<&str> = skill.files.iter().map(String::as_str).collect();
-        return Err(format!("{TOOL}: file `{file}` not found in skill `{name}`; its files: {}", or_none(&files)));
+        return Err(format!(
+            "{TOOL}: file `{file}` not found in skill `{name}`; its files: {}",
+            or_none(&files)
+        ));
     }
     let folder = Path::new(&skill.folder);
     let path = folder.join(file);

@@ -159,7 +159,10 @@ mod tests {
         for chunk in [1, 3, 7, 1000] {
             let seen = read(&input, chunk, 15);
             assert_eq!(seen[0], line("first"), "chunks of {chunk}");
-            assert!(matches!(&seen[1..], [Incoming::End(Some(why))] if why.contains("limit is 15")), "{seen:?}");
+            assert!(
+                matches!(&seen[1..], [Incoming::End(Some(why))] if why.contains("limit is 15")),
+                "{seen:?}"
+            );
         }
     }
 

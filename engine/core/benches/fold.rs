@@ -21,7 +21,11 @@ fn main() {
         let mut group = criterion.benchmark_group(format!("{ROUNDS} rounds, {provider}"));
         group.sample_size(10).throughput(Throughput::Elements(records.len() as u64));
         group.bench_function("fold", |b| {
-            b.iter_batched(|| Session::open(&records[0]).expect("opens"), |s| fold(s, &records), BatchSize::PerIteration);
+            b.iter_batched(
+                || Session::open(&records[0]).expect("opens"),
+                |s| fold(s, &records),
+                BatchSize::PerIteration,
+            );
         });
         group.bench_function("replay", |b| b.iter(|| replay(&records)));
         group.finish();
@@ -87,7 +91,9 @@ fn finished(asked: u64, index: usize) -> Input {
 fn answer(provider: &str, asked: u64) -> Value {
     let last = asked as usize > ROUNDS;
     match (provider, last) {
-        ("anthropic", true) => json!({"stop_reason": "end_turn", "content": [{"type": "text", "text": "done"}]}),
+        ("anthropic", true) => {
+            json!({"stop_reason": "end_turn", "content": [{"type": "text", "text": "done"}]})
+        }
         ("anthropic", false) => {
             let call = |n: u32| {
                 let id = format!("toolu_{asked}_{n}");

@@ -294,11 +294,9 @@ impl Connection {
                 Ok(_) => "steer: unknown session".to_owned(),
                 Err(e) => format!("_goose/unstable/session/steer: {e}"),
             }),
-            other => say(lines::error(
-                &id,
-                code::METHOD_NOT_FOUND,
-                &format!("jsonrpc: method not found: {other}"),
-            )),
+            other => {
+                say(lines::error(&id, code::METHOD_NOT_FOUND, &format!("jsonrpc: method not found: {other}")))
+            }
         }
     }
 
@@ -362,7 +360,8 @@ pub fn kept_line(frame: &Frame, line: &[u8]) -> Vec<u8> {
         Frame::Request { id, method, params } if OPENING.contains(&method.as_str()) => {
             let (method, params) = (json!(method), params::redacted(params));
             let id = id.as_json();
-            format!("{{\"id\":{id},\"jsonrpc\":\"2.0\",\"method\":{method},\"params\":{params}}}").into_bytes()
+            format!("{{\"id\":{id},\"jsonrpc\":\"2.0\",\"method\":{method},\"params\":{params}}}")
+                .into_bytes()
         }
         _ => line.to_vec(),
     }

@@ -54,13 +54,15 @@ fn unknown_sessions_and_methods_are_named() {
 #[test]
 fn a_session_is_opened_within_the_cap() {
     let mut c = connection(1);
-    let line = |id: u32| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"session/new","params":{{"cwd":"/x"}}}}"#);
+    let line =
+        |id: u32| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"session/new","params":{{"cwd":"/x"}}}}"#);
     assert!(send(&mut c, &line(1)).work.is_some());
     let refused = String::from_utf8(send(&mut c, &line(2)).lines.remove(0)).expect("utf-8");
     assert!(refused.contains("max sessions reached (1)"), "{refused}");
     c.fold(&Head::SessionBegun { session: "ses_1".into() }, b"");
     assert!(send(&mut c, &line(3)).work.is_none());
-    let frame = classify(br#"{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"ses_1"}}"#);
+    let frame =
+        classify(br#"{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"ses_1"}}"#);
     assert_eq!(c.route(&frame), Route::Session("ses_1"));
 }
 

@@ -85,7 +85,11 @@ pub fn anthropic(model: &str, effort: Effort, max_output_tokens: u32) -> Option<
     let level = if starts(&["opus-4-7", "opus-4-8", "opus-5", "sonnet-5", "fable-5", "mythos-5"]) {
         effort
     } else if starts(&["opus-4-6", "sonnet-4-6", "mythos-preview"]) {
-        if effort == Effort::Xhigh { Effort::High } else { effort }
+        if effort == Effort::Xhigh {
+            Effort::High
+        } else {
+            effort
+        }
     } else {
         return None;
     };
@@ -213,7 +217,9 @@ mod tests {
 
     #[test]
     fn other_families_and_the_two_lowest_words_say_nothing() {
-        for model in ["claude-haiku-4-5", "claude-opus-4-9", "gpt-4o", "goose-opus-5", "Databricks-Claude-Opus-5"] {
+        for model in
+            ["claude-haiku-4-5", "claude-opus-4-9", "gpt-4o", "goose-opus-5", "Databricks-Claude-Opus-5"]
+        {
             assert_eq!(anthropic(model, Effort::High, 32_768), None, "{model}");
         }
         assert_eq!(anthropic("claude-opus-4-7", Effort::None, 32_768), None);
@@ -228,7 +234,9 @@ mod tests {
             ("max", ["high", "max", "xhigh", "high", "high"]),
         ];
         for (asked, said) in table {
-            for (model, want) in ["gpt-5-pro", "gpt-5.6", "gpt5-5", "gpt-5.1-2025-04-01", "gpt-5"].into_iter().zip(said) {
+            for (model, want) in
+                ["gpt-5-pro", "gpt-5.6", "gpt5-5", "gpt-5.1-2025-04-01", "gpt-5"].into_iter().zip(said)
+            {
                 assert_eq!(openai(model, effort(asked)).as_str(), want, "{model} {asked}");
             }
         }

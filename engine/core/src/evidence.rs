@@ -62,7 +62,8 @@ pub fn describe(previous: &Rope, body: &Body) -> (Evidence, Vec<u8>) {
     let mut cursor = Cursor { chunks: previous.chunks(), next: 0, offset: 0 };
     let last = body.rope.chunks().len().saturating_sub(1);
     for (index, chunk) in body.rope.chunks().iter().enumerate() {
-        let found = cursor.find(chunk).or_else(|| (index == last).then(|| same_tail(previous, chunk)).flatten());
+        let found =
+            cursor.find(chunk).or_else(|| (index == last).then(|| same_tail(previous, chunk)).flatten());
         match found {
             Some(offset) => pieces.same(offset, chunk.len() as u64),
             None => pieces.fresh(chunk),
@@ -75,7 +76,8 @@ pub fn describe(previous: &Rope, body: &Body) -> (Evidence, Vec<u8>) {
 
 /// Puts a request together again and checks its hash.
 pub fn rebuild(previous: &[u8], evidence: &Evidence, raw: &[u8]) -> Result<Vec<u8>, EvidenceError> {
-    let mut out = Vec::with_capacity(usize::try_from(evidence.len).unwrap_or(0).min(raw.len() + previous.len()));
+    let mut out =
+        Vec::with_capacity(usize::try_from(evidence.len).unwrap_or(0).min(raw.len() + previous.len()));
     let mut at = 0;
     for (index, piece) in evidence.pieces.iter().enumerate() {
         let (source, from, len) = match *piece {
@@ -84,9 +86,8 @@ pub fn rebuild(previous: &[u8], evidence: &Evidence, raw: &[u8]) -> Result<Vec<u
         };
         let to = from.saturating_add(len);
         let range = usize::try_from(from).unwrap_or(usize::MAX)..usize::try_from(to).unwrap_or(usize::MAX);
-        let bytes = source
-            .get(range)
-            .ok_or(EvidenceError::OutOfRange { index, from, to, there: source.len() })?;
+        let bytes =
+            source.get(range).ok_or(EvidenceError::OutOfRange { index, from, to, there: source.len() })?;
         out.extend_from_slice(bytes);
         if matches!(piece, Piece::New(_)) {
             at = to;

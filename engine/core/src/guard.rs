@@ -56,8 +56,13 @@ mod tests {
     #[test]
     fn other_commands_do_not_count() {
         for command in [
-            "buzz messages get x", "buzz channels list", "buzz reactions remove x", "buzz pr open",
-            "buzz social publish", "buzz notes set", "cargo test",
+            "buzz messages get x",
+            "buzz channels list",
+            "buzz reactions remove x",
+            "buzz pr open",
+            "buzz social publish",
+            "buzz notes set",
+            "cargo test",
         ] {
             assert!(!is_reply_call("dev__shell", json!({"command": command})), "{command}");
         }
@@ -69,7 +74,9 @@ mod tests {
         for name in ["dev__powershell", "dev__noshell", "shell", "dev__send_message"] {
             assert!(!is_reply_call(name, send.clone()), "{name}");
         }
-        for odd in [json!({"text": "messages send"}), json!({"command": 3}), json!({"command": null}), json!({})] {
+        for odd in
+            [json!({"text": "messages send"}), json!({"command": 3}), json!({"command": null}), json!({})]
+        {
             assert!(!is_reply_call("dev__shell", odd.clone()), "{odd}");
         }
     }

@@ -47,9 +47,13 @@ fn shown(items: Vec<Item>, budget: usize) -> String {
 
 #[test]
 fn the_table_of_thresholds() {
-    for (window, output, tokens) in
-        [(200_000, 1000, 180_000), (100_000, 40_000, 60_000), (1000, 5000, 0), (200_000, 32_768, 167_232), (19, 1, 9)]
-    {
+    for (window, output, tokens) in [
+        (200_000, 1000, 180_000),
+        (100_000, 40_000, 60_000),
+        (1000, 5000, 0),
+        (200_000, 32_768, 167_232),
+        (19, 1, 9),
+    ] {
         assert_eq!(threshold_tokens(&settings(window, output, 1 << 24)), tokens);
     }
 }
@@ -63,7 +67,12 @@ fn before_any_report_the_history_budget_counts_as_well() {
 
 #[test]
 fn the_whole_history_is_shown_if_it_fits() {
-    let call = Call { id: "a".into(), name: "t__say".into(), arguments: serde_json::Map::new(), extra: serde_json::Map::new() };
+    let call = Call {
+        id: "a".into(),
+        name: "t__say".into(),
+        arguments: serde_json::Map::new(),
+        extra: serde_json::Map::new(),
+    };
     let twice = Assistant { text: "look".into(), calls: vec![call.clone(), call], reasoning_details: None };
     let image = Part::Image { data: "AAAA".into(), mime: "image/png".into() };
     let result = |is_error, parts| Item::ToolResult(ToolResult { id: "a".into(), parts, is_error });
@@ -74,7 +83,8 @@ fn the_whole_history_is_shown_if_it_fits() {
         result(true, vec![Part::Text("no".into())]),
         Item::Assistant(Assistant::default()),
     ];
-    let whole = "[user] one\n[assistant] look tool:t__say tool:t__say\n[tool] x\n[image: image/png, 4 base64 \
+    let whole =
+        "[user] one\n[assistant] look tool:t__say tool:t__say\n[tool] x\n[image: image/png, 4 base64 \
                  bytes]\n[tool_err] no\n[assistant] \n";
     assert_eq!(shown(items.clone(), whole.len()), whole);
     assert_ne!(shown(items, whole.len() - 1), whole);
@@ -84,7 +94,10 @@ fn the_whole_history_is_shown_if_it_fits() {
 fn what_does_not_fit_is_counted_oldest_first() {
     let items = vec![user("1111"), user("2222"), user("3333")];
     let line = "[user] 3333\n".len();
-    assert_eq!(shown(items.clone(), 2 * line), "(\u{2026} 1 older items omitted)\n[user] 2222\n[user] 3333\n");
+    assert_eq!(
+        shown(items.clone(), 2 * line),
+        "(\u{2026} 1 older items omitted)\n[user] 2222\n[user] 3333\n"
+    );
     assert_eq!(shown(items, 2 * line - 1), "(\u{2026} 2 older items omitted)\n[user] 3333\n");
 }
 
@@ -161,7 +174,9 @@ fn the_replacement_quotes_hooks_under_their_servers() {
 
 #[test]
 fn the_model_is_told_what_a_summary_must_hold() {
-    for needed in ["original task", "accomplished", "decisions", "remains", "next step", "plain text", "8192 tokens"] {
+    for needed in
+        ["original task", "accomplished", "decisions", "remains", "next step", "plain text", "8192 tokens"]
+    {
         assert!(SUMMARY_SYSTEM_PROMPT.contains(needed), "{needed}");
     }
 }

@@ -76,9 +76,7 @@ fn mend_surrogates(text: &str) -> Cow<'_, str> {
 }
 
 fn may_hold_surrogate(bytes: &[u8]) -> bool {
-    bytes
-        .windows(3)
-        .any(|w| w[0] == b'\\' && w[1] == b'u' && matches!(w[2], b'd' | b'D'))
+    bytes.windows(3).any(|w| w[0] == b'\\' && w[1] == b'u' && matches!(w[2], b'd' | b'D'))
 }
 
 /// The code unit of a `\uXXXX` escape that starts at `at`, if one does.

@@ -142,14 +142,17 @@ impl Replay {
             self.astray = Some(bytes.clone());
         }
         if recorded != rebuilt {
-            let bytes = |side: Result<Vec<u8>, EvidenceError>| side.unwrap_or_else(|e| e.to_string().into_bytes());
+            let bytes =
+                |side: Result<Vec<u8>, EvidenceError>| side.unwrap_or_else(|e| e.to_string().into_bytes());
             self.note(Difference { what, recorded: bytes(recorded), rebuilt: bytes(rebuilt) });
         }
     }
 
     fn compare_lines(&mut self, expected: &Record, recorded: &Record) {
         let (Some(ours), Some(theirs)) = (said(&expected.head), said(&recorded.head)) else { return };
-        let Some(at) = (0..ours.len().max(theirs.len())).find(|&i| ours.get(i) != theirs.get(i)) else { return };
+        let Some(at) = (0..ours.len().max(theirs.len())).find(|&i| ours.get(i) != theirs.get(i)) else {
+            return;
+        };
         let rebuilt = match ours.get(at) {
             None => b"no line".to_vec(),
             Some(_) => self.spoken_line(at, expected),

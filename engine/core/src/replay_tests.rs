@@ -41,7 +41,8 @@ fn is_request(head: &Head) -> bool {
 
 #[test]
 fn an_untouched_log_replays_turn_by_turn() {
-    let turn = |n: u32, rounds| TurnVerdict { turn: format!("turn_{n}"), ended: true, rounds, difference: None };
+    let turn =
+        |n: u32, rounds| TurnVerdict { turn: format!("turn_{n}"), ended: true, rounds, difference: None };
     assert_eq!(verdicts(&recorded().0), [turn(1, 2), turn(2, 1)]);
 }
 
@@ -53,7 +54,8 @@ fn c70_a_changed_answer_shows_as_the_line_that_it_changes_with_both_sides() {
     let turns = verdicts(&records);
     let difference = turns[0].difference.clone().expect("a difference");
     assert_eq!(difference.what, "a line to the client");
-    let (recorded, rebuilt) = (String::from_utf8_lossy(&difference.recorded), String::from_utf8_lossy(&difference.rebuilt));
+    let (recorded, rebuilt) =
+        (String::from_utf8_lossy(&difference.recorded), String::from_utf8_lossy(&difference.rebuilt));
     assert!(recorded.contains("\"first\""), "{recorded}");
     assert!(rebuilt.contains("\"other\""), "{rebuilt}");
     assert!(turns[1].difference.is_some(), "the next request holds the other text");
@@ -90,7 +92,8 @@ fn requests_of_another_release_are_told_apart_one_by_one() {
     let turns = verdicts(&changed);
     for turn in &turns {
         let difference = turn.difference.clone().expect("a difference");
-        let side = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).expect("a whole request");
+        let side =
+            |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).expect("a whole request");
         let (recorded, rebuilt) = (side(&difference.recorded), side(&difference.rebuilt));
         assert_eq!(recorded["max_completion_tokens"], 1000, "{}", difference.what);
         assert_eq!(rebuilt["max_completion_tokens"], 1001);
@@ -139,8 +142,10 @@ fn a_log_that_opens_no_session_is_said_so() {
 #[test]
 fn the_lines_of_a_log_are_the_lines_that_were_said() {
     let (records, rig) = recorded();
-    let lines: Vec<serde_json::Value> =
-        lines_of(records.iter()).iter().map(|(_, line)| serde_json::from_slice(line).expect("JSON")).collect();
+    let lines: Vec<serde_json::Value> = lines_of(records.iter())
+        .iter()
+        .map(|(_, line)| serde_json::from_slice(line).expect("JSON"))
+        .collect();
     assert_eq!(lines, rig.lines);
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::acp::code;
-use crate::record::{Failure, Outcome};
 use crate::provider::Retry;
+use crate::record::{Failure, Outcome};
 
 /// Attempts at one request before it is given up.
 pub const ATTEMPTS_MAX: u32 = 3;
@@ -104,8 +104,13 @@ impl Failed<'_> {
         let exhausted = || format!("exhausted retries: {status} {reason}: {body}");
         let routing = || format!("no OpenRouter endpoint supports the requested parameters: {body}");
         match status {
-            401 => self.fail(code::AUTH, "llm auth: 401 static key rejected by OpenRouter; check OPENROUTER_API_KEY".to_owned()),
-            402 => self.llm("402 OpenRouter credits exhausted; add credits to the account of the key".to_owned()),
+            401 => self.fail(
+                code::AUTH,
+                "llm auth: 401 static key rejected by OpenRouter; check OPENROUTER_API_KEY".to_owned(),
+            ),
+            402 => {
+                self.llm("402 OpenRouter credits exhausted; add credits to the account of the key".to_owned())
+            }
             404 if body.contains(NO_ENDPOINT) => self.llm(routing()),
             404 => self.model_not_found(reason),
             429 => self.again_after(asked, now, || format!("rate limited: {body}")),
@@ -139,7 +144,8 @@ impl Failed<'_> {
         if self.retry == (Retry::Common { repeats_auth: true }) && !before.auth_repeated {
             return Verdict::Again { after_ms: 0, attempts: Attempts { failed: 0, auth_repeated: true } };
         }
-        let said = if self.body.trim().is_empty() { format!("{status} {reason}") } else { self.body.to_owned() };
+        let said =
+            if self.body.trim().is_empty() { format!("{status} {reason}") } else { self.body.to_owned() };
         self.fail(code::AUTH, format!("llm auth: {said}"))
     }
 
@@ -230,7 +236,10 @@ mod tests {
             assert!(matches!(f.judge(&status(passing), after(1)), Verdict::Again { after_ms: 750, .. }));
             let (code, text) = text(f.judge(&status(passing), after(2)));
             assert_eq!(code, code::FAILED);
-            assert_eq!(text, format!("llm: (m) exhausted retries: {passing} R: why (cumulative 2s, 3 attempts)"));
+            assert_eq!(
+                text,
+                format!("llm: (m) exhausted retries: {passing} R: why (cumulative 2s, 3 attempts)")
+            );
         }
     }
 
@@ -283,11 +292,14 @@ mod tests {
         let mut f = failed(Retry::Openrouter);
         for (asked_ms, wait_ms) in [(5_000, 5_000), (60_000, 60_000), (3_601_000, 60_000), (0, 375)] {
             f.timing.retry_after_ms = Some(asked_ms);
-            assert!(matches!(f.judge(&status(429), after(0)), Verdict::Again { after_ms, .. } if after_ms == wait_ms));
+            assert!(
+                matches!(f.judge(&status(429), after(0)), Verdict::Again { after_ms, .. } if after_ms == wait_ms)
+            );
         }
         f.timing.retry_after_ms = Some(5_000);
         assert!(matches!(f.judge(&status(502), after(0)), Verdict::Again { after_ms: 375, .. }));
-        let overloaded = Failed { body: r#"{"error":{"metadata":{"error_type":"provider_overloaded"}}}"#, ..f };
+        let overloaded =
+            Failed { body: r#"{"error":{"metadata":{"error_type":"provider_overloaded"}}}"#, ..f };
         assert!(matches!(overloaded.judge(&status(503), after(0)), Verdict::Again { after_ms: 5_000, .. }));
         assert!(matches!(f.judge(&status(503), after(0)), Verdict::Again { after_ms: 375, .. }));
     }
@@ -303,7 +315,9 @@ mod tests {
         let routing = Failed { body: NO_ENDPOINT, ..f };
         assert!(text(routing.judge(&status(404), after(0))).1.contains("no OpenRouter endpoint supports"));
         assert!(text(f.judge(&status(503), after(2))).1.contains("no OpenRouter endpoint supports"));
-        assert!(text(f.judge(&status(429), after(2))).1.contains("rate limited: why (cumulative 2s, 3 attempts)"));
+        assert!(text(f.judge(&status(429), after(2)))
+            .1
+            .contains("rate limited: why (cumulative 2s, 3 attempts)"));
     }
 
     #[test]

@@ -12,11 +12,7 @@ const PREFIX_BYTES: usize = 13;
 
 fn tamper(dir: &Path, change: impl FnOnce(&sled::Db)) {
     let store = dir.join("segment-00000000000000000001/sled");
-    let db = sled::Config::new()
-        .path(store)
-        .flush_every_ms(None)
-        .open()
-        .expect("open sled");
+    let db = sled::Config::new().path(store).flush_every_ms(None).open().expect("open sled");
     change(&db);
     let _ = db.flush().expect("flush");
 }
@@ -26,11 +22,7 @@ fn record_key(global: u64) -> Vec<u8> {
 }
 
 fn flip(db: &sled::Db, global: u64, at: impl FnOnce(usize) -> usize) {
-    let mut value = db
-        .get(record_key(global))
-        .expect("get")
-        .expect("value")
-        .to_vec();
+    let mut value = db.get(record_key(global)).expect("get").expect("value").to_vec();
     let at = at(value.len());
     value[at] ^= 1;
     let _ = db.insert(record_key(global), value).expect("insert");
@@ -41,10 +33,7 @@ fn problem_after(change: impl FnOnce(&sled::Db)) -> Problem {
     let (_folder, dir) = folder();
     let written = fill(&dir, Options::default(), RECORDS, 100);
     tamper(&dir, change);
-    assert!(matches!(
-        Log::open(&dir, Options::default()),
-        Err(OpenError::Damaged(_))
-    ));
+    assert!(matches!(Log::open(&dir, Options::default()), Err(OpenError::Damaged(_))));
     let reader = Reader::open(&dir).expect("a damaged log opens for reading");
     let sound = reader.damage().expect("damage is told").sound_records as usize;
     assert_eq!(readable(&reader).0, written[..sound]);
@@ -55,10 +44,7 @@ fn problem_after(change: impl FnOnce(&sled::Db)) -> Problem {
 #[test]
 fn a_changed_byte_of_a_body_is_named() {
     let problem = problem_after(|db| flip(db, 4, |len| len - 1));
-    assert_eq!(
-        (problem.kind, problem.global),
-        (ProblemKind::Changed, Some(4))
-    );
+    assert_eq!((problem.kind, problem.global), (ProblemKind::Changed, Some(4)));
     assert_eq!(problem.stream.as_deref(), Some("stream/1"));
     assert!(problem.found.contains("hash"), "{problem}");
 }
@@ -68,10 +54,7 @@ fn a_changed_byte_of_a_frame_is_named() {
     // The time's lowest byte: the frame still decodes, and only the chain can tell.
     let time_at = PREFIX_BYTES + 2 + 8 + "stream/1".len() + 8 + 8;
     let problem = problem_after(|db| flip(db, 4, |_| time_at));
-    assert_eq!(
-        (problem.kind, problem.global),
-        (ProblemKind::Changed, Some(4))
-    );
+    assert_eq!((problem.kind, problem.global), (ProblemKind::Changed, Some(4)));
     let last = problem_after(|db| flip(db, RECORDS, |_| time_at));
     assert_eq!(
         (last.kind, last.global),
@@ -86,10 +69,7 @@ fn a_missing_record_is_named_in_the_middle_and_at_the_end() {
         let problem = problem_after(|db| {
             let _ = db.remove(record_key(lost)).expect("remove");
         });
-        assert_eq!(
-            (problem.kind, problem.global),
-            (ProblemKind::Missing, Some(lost))
-        );
+        assert_eq!((problem.kind, problem.global), (ProblemKind::Missing, Some(lost)));
     }
 }
 
@@ -99,10 +79,7 @@ fn a_missing_index_entry_is_named() {
         let key = [b"sstream/1\0".as_slice(), &2u64.to_be_bytes()].concat();
         let _ = db.remove(key).expect("remove").expect("was there");
     });
-    assert_eq!(
-        (problem.kind, problem.global),
-        (ProblemKind::Missing, Some(4))
-    );
+    assert_eq!((problem.kind, problem.global), (ProblemKind::Missing, Some(4)));
 }
 
 #[test]
@@ -111,10 +88,7 @@ fn an_extra_record_and_a_stray_key_are_named() {
         let value = db.get(record_key(3)).expect("get").expect("value");
         let _ = db.insert(record_key(RECORDS + 1), value).expect("insert");
     });
-    assert_eq!(
-        (copied.kind, copied.global),
-        (ProblemKind::Extra, Some(RECORDS + 1))
-    );
+    assert_eq!((copied.kind, copied.global), (ProblemKind::Extra, Some(RECORDS + 1)));
     let stray = problem_after(|db| {
         let _ = db.insert("x", "y").expect("insert");
     });
@@ -131,11 +105,7 @@ fn repair_keeps_what_comes_before_the_change_and_puts_the_rest_aside() {
     let repaired = repair(&dir).expect("repair");
     assert!(repaired.kept >= 7);
     assert_eq!(repaired.kept + repaired.lost, RECORDS);
-    assert!(repaired
-        .set_aside
-        .expect("set aside")
-        .join("format")
-        .exists());
+    assert!(repaired.set_aside.expect("set aside").join("format").exists());
     let records = all(&open(&dir).reader());
     assert_eq!(records, written[..repaired.kept as usize]);
 }
@@ -145,10 +115,7 @@ fn repair_leaves_a_sound_log_alone() {
     let (_folder, dir) = folder();
     fill(&dir, Options::default(), RECORDS, 100);
     let repaired = repair(&dir).expect("repair");
-    assert_eq!(
-        (repaired.kept, repaired.lost, repaired.set_aside),
-        (RECORDS, 0, None)
-    );
+    assert_eq!((repaired.kept, repaired.lost, repaired.set_aside), (RECORDS, 0, None));
 }
 
 #[test]

@@ -45,10 +45,7 @@ pub(crate) fn open(dir: &Path) -> Log {
 }
 
 pub(crate) fn small_segments(segment_bytes: u64) -> Options {
-    Options {
-        segment_bytes,
-        ..Options::default()
-    }
+    Options { segment_bytes, ..Options::default() }
 }
 
 /// Appends `count` records over three streams, flushed one by one, and closes the log.
@@ -56,19 +53,14 @@ pub(crate) fn fill(dir: &Path, options: Options, count: u64, raw_bytes: usize) -
     let log = Log::open(dir, options).expect("open the log");
     for n in 1..=count {
         let stream = format!("stream/{}", n % 3);
-        log.append(vec![record(&stream, n, noise(n, raw_bytes))])
-            .expect("append");
+        log.append(vec![record(&stream, n, noise(n, raw_bytes))]).expect("append");
         log.flush_blocking().expect("flush");
     }
     all(&log.reader())
 }
 
 pub(crate) fn all(reader: &Reader) -> Vec<Record> {
-    reader
-        .all(1)
-        .expect("read")
-        .collect::<Result<_, _>>()
-        .expect("sound records")
+    reader.all(1).expect("read").collect::<Result<_, _>>().expect("sound records")
 }
 
 /// The records before the first error, and whether there was none.
@@ -116,8 +108,6 @@ pub(crate) fn files_under(dir: &Path) -> Vec<PathBuf> {
 /// This test binary again, to run only `test` with `variable` set: the child of a two-process test.
 pub(crate) fn child(test: &str, variable: &str, value: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("own path"));
-    let _ = command
-        .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env(variable, value);
+    let _ = command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(variable, value);
     command
 }

@@ -20,22 +20,14 @@ fn full_child() {
         return;
     };
     let log = Log::open(&PathBuf::from(dir), Options::default()).expect("open");
-    let limit = Rlimit {
-        current: Some(FILE_LIMIT_BYTES),
-        maximum: None,
-    };
+    let limit = Rlimit { current: Some(FILE_LIMIT_BYTES), maximum: None };
     setrlimit(Resource::Fsize, limit).expect("limit");
     for n in 0..20_000 {
-        let positions = log
-            .append(vec![record("a", n, noise(n, 2000))])
-            .expect("append");
+        let positions = log.append(vec![record("a", n, noise(n, 2000))]).expect("append");
         if let Err(error) = log.flush_blocking() {
             assert!(matches!(error, LogError::Stopped { .. }), "{error}");
             assert!(error.to_string().contains("free space"), "{error}");
-            assert!(
-                log.append(vec![record("a", n, "x")]).is_err(),
-                "a stopped log takes nothing more"
-            );
+            assert!(log.append(vec![record("a", n, "x")]).is_err(), "a stopped log takes nothing more");
             assert!(log.flush_blocking().is_err());
             println!("\nstopped");
             return;
@@ -61,15 +53,8 @@ fn a_full_disk_stops_the_log_and_loses_nothing_acknowledged() {
         .output()
         .expect("run the child");
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        text.contains("stopped"),
-        "{text}\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let acknowledged = text
-        .lines()
-        .filter_map(|line| line.split("flushed ").nth(1)?.parse().ok())
-        .max();
+    assert!(text.contains("stopped"), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    let acknowledged = text.lines().filter_map(|line| line.split("flushed ").nth(1)?.parse().ok()).max();
     let log = Log::open(&dir, Options::default()).expect("open with space again");
     assert!(all(&log.reader()).len() as u64 >= acknowledged.expect("some were flushed"));
     log.append(vec![record("a", 1, "goes on")]).expect("append");

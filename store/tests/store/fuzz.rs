@@ -23,57 +23,32 @@ impl Specimen {
         let mut written = fill(&dir, small_segments(20_000), 30, 1500);
         let log = Log::open(&dir, small_segments(1 << 30)).expect("open");
         for n in 0..2 {
-            log.append(vec![record("large", n, noise(n, 600_000))])
-                .expect("append");
+            log.append(vec![record("large", n, noise(n, 600_000))]).expect("append");
             log.flush_blocking().expect("flush");
         }
-        written.extend(
-            log.reader()
-                .all(31)
-                .expect("read")
-                .map(|r| r.expect("sound")),
-        );
-        Specimen {
-            folder,
-            dir,
-            written,
-        }
+        written.extend(log.reader().all(31).expect("read").map(|r| r.expect("sound")));
+        Specimen { folder, dir, written }
     }
 
     /// The files, relative to the log, and their lengths. The lock's content is only a hint.
     fn files(&self) -> Vec<(PathBuf, u64)> {
-        let files = files_under(&self.dir)
-            .into_iter()
-            .filter(|file| !file.ends_with("lock"));
+        let files = files_under(&self.dir).into_iter().filter(|file| !file.ends_with("lock"));
         let relative = |file: &Path| file.strip_prefix(&self.dir).expect("inside").to_path_buf();
-        files
-            .map(|file| {
-                (
-                    relative(&file),
-                    fs::metadata(&file).expect("metadata").len(),
-                )
-            })
-            .collect()
+        files.map(|file| (relative(&file), fs::metadata(&file).expect("metadata").len())).collect()
     }
 
     /// Damages one file of a copy in each of the cases, and checks what comes of it.
-    fn damage_each<T: Sync>(
-        &self,
-        cases: &[(PathBuf, T)],
-        damage: impl Fn(&Path, &T) -> String + Sync,
-    ) {
+    fn damage_each<T: Sync>(&self, cases: &[(PathBuf, T)], damage: impl Fn(&Path, &T) -> String + Sync) {
         const THREADS: usize = 2;
         std::thread::scope(|scope| {
             for thread in 0..THREADS {
                 let damage = &damage;
                 scope.spawn(move || {
-                    for (n, (file, case)) in cases.iter().enumerate().skip(thread).step_by(THREADS)
-                    {
+                    for (n, (file, case)) in cases.iter().enumerate().skip(thread).step_by(THREADS) {
                         let home = self.folder.path().join(format!("case-{n}"));
                         let copy = home.join("log");
                         copy_dir(&self.dir, &copy);
-                        let what =
-                            format!("{}: {}", file.display(), damage(&copy.join(file), case));
+                        let what = format!("{}: {}", file.display(), damage(&copy.join(file), case));
                         check(&copy, &self.written, file, &what);
                         fs::remove_dir_all(home).expect("remove");
                     }
@@ -89,51 +64,27 @@ fn check(dir: &Path, written: &[Record], damaged_file: &Path, damage: &str) {
     let report = verify(dir).unwrap_or_else(|error| panic!("{damage}: {error}"));
     if !report.problems.is_empty() {
         let store_after = store_of(damaged_file).map(|store| contents(&dir.join(store)));
-        assert!(
-            store_after == store_before,
-            "{damage}: verify changed a damaged store"
-        );
+        assert!(store_after == store_before, "{damage}: verify changed a damaged store");
     }
     let reader = Reader::open(dir).unwrap_or_else(|error| panic!("{damage}: {error}"));
     let (read, is_whole) = readable(&reader);
-    assert!(
-        written.starts_with(&read),
-        "{damage}: a reader got other records"
-    );
+    assert!(written.starts_with(&read), "{damage}: a reader got other records");
     let is_told = !is_whole || reader.damage().is_some();
-    assert!(
-        read == written || is_told,
-        "{damage}: {} of {} in silence",
-        read.len(),
-        written.len()
-    );
-    assert!(
-        read == written || !report.problems.is_empty(),
-        "{damage}: verify found nothing"
-    );
+    assert!(read == written || is_told, "{damage}: {} of {} in silence", read.len(), written.len());
+    assert!(read == written || !report.problems.is_empty(), "{damage}: verify found nothing");
     drop(reader);
     match Log::open(dir, Options::default()) {
         Ok(log) => drop(log),
-        Err(OpenError::Damaged(_)) => assert!(
-            !report.problems.is_empty(),
-            "{damage}: verify found nothing"
-        ),
+        Err(OpenError::Damaged(_)) => assert!(!report.problems.is_empty(), "{damage}: verify found nothing"),
         Err(error) => panic!("{damage}: {error}"),
     }
     let repaired = repair(dir).unwrap_or_else(|error| panic!("{damage}: {error}"));
     let log = open(dir);
     let kept = all(&log.reader());
     assert_eq!(kept.len() as u64, repaired.kept, "{damage}");
-    assert!(
-        written.starts_with(&kept),
-        "{damage}: repair made other records"
-    );
-    assert!(
-        kept.len() >= read.len(),
-        "{damage}: repair kept less than a reader saw"
-    );
-    log.append(vec![record("new", 1, "after the repair")])
-        .expect("append");
+    assert!(written.starts_with(&kept), "{damage}: repair made other records");
+    assert!(kept.len() >= read.len(), "{damage}: repair kept less than a reader saw");
+    log.append(vec![record("new", 1, "after the repair")]).expect("append");
     log.flush_blocking().expect("flush");
 }
 
@@ -144,9 +95,7 @@ fn store_of(file: &Path) -> Option<&Path> {
 
 fn contents(store: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let files = files_under(store).into_iter();
-    files
-        .map(|path| (path.clone(), fs::read(&path).expect("read")))
-        .collect()
+    files.map(|path| (path.clone(), fs::read(&path).expect("read"))).collect()
 }
 
 #[test]
@@ -177,8 +126,7 @@ fn a_cut_emptied_or_deleted_file_is_never_lost_records_in_silence() {
     let mut cases = Vec::new();
     for (file, len) in specimen.files() {
         cases.extend(
-            [len.saturating_sub(1), len.saturating_sub(64 << 10), 0]
-                .map(|to| (file.clone(), Some(to))),
+            [len.saturating_sub(1), len.saturating_sub(64 << 10), 0].map(|to| (file.clone(), Some(to))),
         );
         cases.push((file, None));
     }

@@ -18,8 +18,7 @@ fn holder_child() {
         return;
     };
     let log = open(&PathBuf::from(dir));
-    log.append(vec![record("held", 1, vec![255; 3000])])
-        .expect("append");
+    log.append(vec![record("held", 1, vec![255; 3000])]).expect("append");
     log.flush_blocking().expect("flush");
     println!("\nready");
     std::io::stdout().flush().expect("stdout");
@@ -38,10 +37,7 @@ fn a_log_held_by_another_process_is_refused_at_once_and_read_through_it() {
     assert!(stdout.lines().any(|line| line.expect("line") == "ready"));
 
     let error = Log::open(&dir, Options::default()).expect_err("locked");
-    assert!(
-        matches!(error, OpenError::Locked { pid: Some(pid), .. } if pid == holder.id()),
-        "{error}"
-    );
+    assert!(matches!(error, OpenError::Locked { pid: Some(pid), .. } if pid == holder.id()), "{error}");
     let reader = Reader::open(&dir).expect("open");
     assert!(reader.has_writer().expect("answered"));
     assert_eq!(all(&reader)[0].raw, [255; 3000]);
@@ -51,10 +47,7 @@ fn a_log_held_by_another_process_is_refused_at_once_and_read_through_it() {
     holder.kill().expect("kill");
     holder.wait().expect("wait");
     assert!(matches!(reader.streams(), Err(LogError::Holder { .. })));
-    assert_eq!(
-        all(&Reader::open(&dir).expect("a stale socket is no obstacle")).len(),
-        1
-    );
+    assert_eq!(all(&Reader::open(&dir).expect("a stale socket is no obstacle")).len(), 1);
 }
 
 #[test]
@@ -74,15 +67,9 @@ fn a_reader_follows_a_log_that_is_written_meanwhile() {
     let log = Log::open(&dir, small_segments(20_000)).expect("open");
     let reader = Reader::open(&dir).expect("through the holder");
     for n in 1..=60 {
-        log.append(vec![record("a", n, noise(n, 1000))])
-            .expect("append");
+        log.append(vec![record("a", n, noise(n, 1000))]).expect("append");
         log.flush_blocking().expect("flush");
-        let newest = reader
-            .all(n)
-            .expect("read")
-            .next()
-            .expect("visible once flushed")
-            .expect("sound");
+        let newest = reader.all(n).expect("read").next().expect("visible once flushed").expect("sound");
         assert_eq!(newest.position.global, n);
     }
     assert!(log.stats().closed_segments >= 2);
@@ -111,25 +98,15 @@ fn a_log_with_a_path_too_long_for_a_socket_is_served_from_elsewhere() {
     let socket = PathBuf::from(fs::read_to_string(dir.join("reader")).expect("path of the socket"));
     assert!(!socket.starts_with(&dir));
     drop(log);
-    assert!(
-        !socket.exists() && !dir.join("reader").exists(),
-        "the log cleans up behind itself"
-    );
+    assert!(!socket.exists() && !dir.join("reader").exists(), "the log cleans up behind itself");
 }
 
 #[test]
 fn an_empty_folder_is_not_a_log() {
     let (folder, dir) = folder();
     assert!(matches!(Reader::open(&dir), Err(OpenError::NotALog { .. })));
-    assert!(matches!(
-        verify(folder.path()),
-        Err(OpenError::NotALog { .. })
-    ));
-    assert_eq!(
-        fs::read_dir(folder.path()).expect("list").count(),
-        0,
-        "nothing was written there"
-    );
+    assert!(matches!(verify(folder.path()), Err(OpenError::NotALog { .. })));
+    assert_eq!(fs::read_dir(folder.path()).expect("list").count(), 0, "nothing was written there");
 }
 
 #[test]
@@ -139,21 +116,8 @@ fn a_log_of_a_newer_format_is_refused() {
     let line = "waxlog log format 7";
     fs::write(dir.join("format"), format!("{line} {}\n", sha256_hex(line))).expect("write");
     let error = Log::open(&dir, Options::default()).expect_err("refused");
-    assert!(
-        matches!(
-            error,
-            OpenError::NewerFormat {
-                found: 7,
-                known: 1,
-                ..
-            }
-        ),
-        "{error}"
-    );
-    assert!(matches!(
-        Reader::open(&dir),
-        Err(OpenError::NewerFormat { .. })
-    ));
+    assert!(matches!(error, OpenError::NewerFormat { found: 7, known: 1, .. }), "{error}");
+    assert!(matches!(Reader::open(&dir), Err(OpenError::NewerFormat { .. })));
 }
 
 fn sha256_hex(text: &str) -> String {

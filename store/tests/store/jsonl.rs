@@ -19,29 +19,12 @@ fn import_text(dir: &Path, text: &[u8]) -> Result<Imported, JsonlError> {
 
 /// Heads and raw bytes of every shape that a row writes differently.
 fn awkward(log: &Log) {
-    let heads: [&[u8]; 8] = [
-        b"{\"b\":1,\"a\":1.0e5}",
-        b"null",
-        b"",
-        b" {}",
-        b"{\n}",
-        b"\xff",
-        b"\"\\u00e9\"",
-        b"1 ",
-    ];
-    let raws: [&[u8]; 5] = [
-        b"text\r\n\"quoted\"\x00",
-        b"",
-        b"\xff\xfe\x00",
-        "é\u{2028}".as_bytes(),
-        b"null",
-    ];
+    let heads: [&[u8]; 8] =
+        [b"{\"b\":1,\"a\":1.0e5}", b"null", b"", b" {}", b"{\n}", b"\xff", b"\"\\u00e9\"", b"1 "];
+    let raws: [&[u8]; 5] = [b"text\r\n\"quoted\"\x00", b"", b"\xff\xfe\x00", "é\u{2028}".as_bytes(), b"null"];
     for (n, head) in (0..).zip(heads) {
         for raw in raws {
-            let record = NewRecord {
-                head: head.to_vec(),
-                ..record(&format!("s{}", n % 2), n, raw)
-            };
+            let record = NewRecord { head: head.to_vec(), ..record(&format!("s{}", n % 2), n, raw) };
             log.append(vec![record]).expect("append");
         }
     }
@@ -58,13 +41,7 @@ fn a_whole_log_comes_back_with_every_byte_and_hash() {
     let text = exported(&dir, None);
     let copy = folder.path().join("copy");
     let imported = import_text(&copy, &text).expect("import");
-    assert_eq!(
-        imported,
-        Imported {
-            records: 40,
-            is_same_chain: true
-        }
-    );
+    assert_eq!(imported, Imported { records: 40, is_same_chain: true });
     assert_eq!(all(&Reader::open(&copy).expect("open")), records);
     assert_eq!(exported(&copy, None), text);
 }
@@ -77,13 +54,7 @@ fn one_stream_keeps_its_order_and_bytes_and_is_chained_anew() {
     drop(log);
     let text = exported(&dir, Some("s1"));
     let copy = folder.path().join("copy");
-    assert_eq!(
-        import_text(&copy, &text).expect("import"),
-        Imported {
-            records: 20,
-            is_same_chain: false
-        }
-    );
+    assert_eq!(import_text(&copy, &text).expect("import"), Imported { records: 20, is_same_chain: false });
     let bytes = |dir: &Path| -> Vec<_> {
         let reader = Reader::open(dir).expect("open");
         reader
@@ -122,26 +93,16 @@ fn a_changed_byte_a_lost_row_and_a_swapped_row_are_named() {
     let text = String::from_utf8(exported(&dir, None)).expect("text");
     let lines: Vec<&str> = text.lines().collect();
     let copy = folder.path().join("copy");
-    let import_lines = |lines: &[&str]| {
-        import_text(&copy, (lines.join("\n") + "\n").as_bytes()).expect_err("refused")
-    };
+    let import_lines =
+        |lines: &[&str]| import_text(&copy, (lines.join("\n") + "\n").as_bytes()).expect_err("refused");
 
     let changed = lines[2].replace("{\"n\":3}", "{\"n\":4}");
     let error = import_lines(&[lines[0], lines[1], &changed]);
-    assert!(
-        matches!(error, JsonlError::Invalid { line: 3, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, JsonlError::Invalid { line: 3, .. }), "{error}");
     let error = import_lines(&[lines[0], lines[1], lines[3]]);
-    assert!(
-        matches!(error, JsonlError::Order { line: 3, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, JsonlError::Order { line: 3, .. }), "{error}");
     let error = import_lines(&[lines[0], lines[2], lines[1]]);
-    assert!(
-        matches!(error, JsonlError::Order { line: 2, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, JsonlError::Order { line: 2, .. }), "{error}");
 }
 
 #[test]

@@ -22,10 +22,7 @@ fn kill_child() {
     let log = Log::open(&PathBuf::from(dir), small_segments(SEGMENT_BYTES)).expect("open");
     let mut out = std::io::stdout();
     for n in 0.. {
-        let batch = vec![
-            record("a", n, noise(n, 700)),
-            record("b", n, noise(n, (n % 7) as usize * 300)),
-        ];
+        let batch = vec![record("a", n, noise(n, 700)), record("b", n, noise(n, (n % 7) as usize * 300))];
         let positions = log.append(batch).expect("append");
         log.flush_blocking().expect("flush");
         writeln!(out, "flushed {}", positions[1].global).expect("stdout");
@@ -35,21 +32,13 @@ fn kill_child() {
 
 /// Lets the child run for a number of flushes and kills it. Returns the last record it acknowledged.
 fn run_and_kill(dir: &Path, flushes: usize) -> u64 {
-    let mut child = child("kill::kill_child", DIR_VARIABLE, dir)
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("start the child");
+    let mut child =
+        child("kill::kill_child", DIR_VARIABLE, dir).stdout(Stdio::piped()).spawn().expect("start the child");
     let lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
-    let mut flushed = lines.map_while(Result::ok).filter_map(|line| {
-        line.split("flushed ")
-            .nth(1)
-            .and_then(|global| global.parse::<u64>().ok())
-    });
-    let mut last = flushed
-        .by_ref()
-        .take(flushes)
-        .last()
-        .expect("the child flushes");
+    let mut flushed = lines
+        .map_while(Result::ok)
+        .filter_map(|line| line.split("flushed ").nth(1).and_then(|global| global.parse::<u64>().ok()));
+    let mut last = flushed.by_ref().take(flushes).last().expect("the child flushes");
     child.kill().expect("kill");
     child.wait().expect("wait");
     // What it said between the last line read and the kill counts as well.
@@ -65,11 +54,7 @@ fn a_killed_process_loses_nothing_it_acknowledged() {
         let acknowledged = run_and_kill(&dir, random.usize(1..60));
         let log = Log::open(&dir, small_segments(SEGMENT_BYTES)).expect("open after a kill");
         let records = all(&log.reader());
-        assert!(
-            records.len() as u64 >= acknowledged,
-            "kill {kill}: {} of {acknowledged}",
-            records.len()
-        );
+        assert!(records.len() as u64 >= acknowledged, "kill {kill}: {} of {acknowledged}", records.len());
         assert!(records.len().is_multiple_of(2), "kill {kill}: half a batch");
     }
     assert_eq!(verify(&dir).expect("verify").problems, []);

@@ -8,12 +8,8 @@ use waxlog_store::{verify, Log, OpenError, ProblemKind, Reader};
 use crate::common::{all, fill, folder, record, small_segments};
 
 fn segments(dir: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir)
-        .expect("list")
-        .map(|entry| entry.expect("entry").path());
-    let mut found: Vec<_> = entries
-        .filter(|path| path.to_string_lossy().contains("segment-"))
-        .collect();
+    let entries = fs::read_dir(dir).expect("list").map(|entry| entry.expect("entry").path());
+    let mut found: Vec<_> = entries.filter(|path| path.to_string_lossy().contains("segment-")).collect();
     found.sort();
     found
 }
@@ -23,24 +19,13 @@ fn a_full_segment_is_closed_and_the_chain_goes_on() {
     let (_folder, dir) = folder();
     let written = fill(&dir, small_segments(8_000), 40, 500);
     assert!(segments(&dir).len() >= 3, "{:?}", segments(&dir));
-    assert!(written
-        .windows(2)
-        .all(|pair| pair[1].previous == pair[0].hash));
+    assert!(written.windows(2).all(|pair| pair[1].previous == pair[0].hash));
 
     let log = Log::open(&dir, small_segments(8_000)).expect("reopen");
     assert_eq!(all(&log.reader()), written);
-    let stream = log
-        .reader()
-        .stream("stream/1")
-        .expect("read")
-        .map(|r| r.expect("sound").position.sequence);
+    let stream = log.reader().stream("stream/1").expect("read").map(|r| r.expect("sound").position.sequence);
     assert_eq!(stream.collect::<Vec<_>>(), (1..=14).collect::<Vec<_>>());
-    assert_eq!(
-        log.append(vec![record("stream/1", 41, "")])
-            .expect("append")[0]
-            .sequence,
-        15
-    );
+    assert_eq!(log.append(vec![record("stream/1", 41, "")]).expect("append")[0].sequence, 15);
     drop(log);
     assert_eq!(verify(&dir).expect("verify").problems, []);
 }
@@ -51,10 +36,7 @@ fn listing_streams_opens_no_closed_segment() {
     fill(&dir, small_segments(8_000), 40, 500);
     let first = segments(&dir)[0].join("sled/db");
     fs::write(&first, "not a store").expect("write");
-    let streams = Reader::open(&dir)
-        .expect("open")
-        .streams()
-        .expect("streams");
+    let streams = Reader::open(&dir).expect("open").streams().expect("streams");
     assert_eq!(streams.iter().map(|s| s.records).sum::<u64>(), 40);
 }
 
@@ -74,23 +56,14 @@ fn a_missing_segment_is_named() {
     for (n, lost) in all.iter().enumerate() {
         let aside = dir.with_extension("aside");
         fs::rename(lost, &aside).expect("move away");
-        let name = lost
-            .file_name()
-            .expect("name")
-            .to_string_lossy()
-            .into_owned();
+        let name = lost.file_name().expect("name").to_string_lossy().into_owned();
         let first: u64 = name["segment-".len()..].parse().expect("number");
 
         let error = Log::open(&dir, small_segments(8_000)).expect_err("damaged");
-        let OpenError::Damaged(damage) = &error else {
-            panic!("{error}")
-        };
+        let OpenError::Damaged(damage) = &error else { panic!("{error}") };
         assert_eq!(damage.sound_records, first - 1, "segment {n}");
         let problem = &damage.problems[0];
-        assert_eq!(
-            (problem.kind, problem.global),
-            (ProblemKind::Missing, Some(first))
-        );
+        assert_eq!((problem.kind, problem.global), (ProblemKind::Missing, Some(first)));
         assert!(error.to_string().contains("waxlog log repair"), "{error}");
         assert_ne!(verify(&dir).expect("verify").problems, []);
 

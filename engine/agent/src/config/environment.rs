@@ -29,21 +29,16 @@ impl Environment {
     }
 
     fn from_os(variables: impl Iterator<Item = (OsString, OsString)>) -> Self {
-        let text = |(name, value): (OsString, OsString)| {
-            Some((name.into_string().ok()?, value.into_string().ok()?))
-        };
-        Self {
-            variables: variables.filter_map(text).collect(),
-        }
+        let text =
+            |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+        Self { variables: variables.filter_map(text).collect() }
     }
 }
 
 impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(variables: I) -> Self {
         let text = |(name, value): (N, V)| (name.into(), value.into());
-        Self {
-            variables: variables.into_iter().map(text).collect(),
-        }
+        Self { variables: variables.into_iter().map(text).collect() }
     }
 }
 
@@ -63,26 +58,20 @@ mod tests {
     fn an_empty_value_is_set_and_a_blank_one_is_not_filled() {
         let env: Environment = [("A", ""), ("B", " x ")].into_iter().collect();
         assert_eq!((env.get("A"), env.get_filled("A")), (Some(""), None));
-        assert_eq!(
-            (env.get("B"), env.get_filled("B")),
-            (Some(" x "), Some(" x "))
-        );
+        assert_eq!((env.get("B"), env.get_filled("B")), (Some(" x "), Some(" x ")));
         assert_eq!(env.get("C"), None);
     }
 
     #[test]
     fn a_value_that_is_not_utf8_counts_as_absent() {
         let os = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
-        let env =
-            Environment::from_os([(os(b"A"), os(b"f\xffo")), (os(b"B"), os(b"b"))].into_iter());
+        let env = Environment::from_os([(os(b"A"), os(b"f\xffo")), (os(b"B"), os(b"b"))].into_iter());
         assert_eq!((env.get("A"), env.get("B")), (None, Some("b")));
     }
 
     #[test]
     fn the_debug_form_has_names_only() {
-        let env: Environment = [("OPENAI_COMPAT_API_KEY", "sk-canary")]
-            .into_iter()
-            .collect();
+        let env: Environment = [("OPENAI_COMPAT_API_KEY", "sk-canary")].into_iter().collect();
         assert_eq!(format!("{env:?}"), r#"{"OPENAI_COMPAT_API_KEY"}"#);
     }
 }

@@ -27,8 +27,6 @@ pub(super) fn read_durability(env: &Environment) -> Result<Durability, ConfigErr
     match env.get_filled("WAXLOG_DURABILITY").map(str::trim) {
         None | Some("process") => Ok(Durability::Process),
         Some("power") => Ok(Durability::Power),
-        Some(typed) => Err(ConfigError::DurabilityUnknown {
-            typed: typed.to_owned(),
-        }),
+        Some(typed) => Err(ConfigError::DurabilityUnknown { typed: typed.to_owned() }),
     }
 }

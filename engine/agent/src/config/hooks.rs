@@ -28,11 +28,7 @@ impl HookServers {
     /// Reads the list; it is never wrong, at most empty.
     pub(super) fn read(env: &Environment) -> Self {
         let list = env.get("MCP_HOOK_SERVERS").unwrap_or_default();
-        let entries: Vec<&str> = list
-            .split(',')
-            .map(str::trim)
-            .filter(|entry| !entry.is_empty())
-            .collect();
+        let entries: Vec<&str> = list.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
         match entries.as_slice() {
             [] => HookServers::None,
             ["*"] => HookServers::All,

@@ -99,8 +99,7 @@ impl Limits {
             max_context_tokens: number(env, "BUZZ_AGENT_MAX_CONTEXT_TOKENS", 200_000)?,
             max_handoffs: number(env, "BUZZ_AGENT_MAX_HANDOFFS", 10)?,
             max_parallel_tools: number(env, MAX_PARALLEL_TOOLS, 8)?,
-            hook_timeout: number(env, "BUZZ_AGENT_HOOK_TIMEOUT_MS", 2500)
-                .map(Duration::from_millis)?,
+            hook_timeout: number(env, "BUZZ_AGENT_HOOK_TIMEOUT_MS", 2500).map(Duration::from_millis)?,
             stop_max_rejections: number(env, "BUZZ_AGENT_STOP_MAX_REJECTIONS", 3)?,
             require_reply: flag(env, "BUZZ_AGENT_REQUIRE_REPLY", false)?,
             hints: !flag(env, "BUZZ_AGENT_NO_HINTS", false)?,
@@ -132,9 +131,7 @@ impl Limits {
 
 impl RestartPolicy {
     fn check(&self) -> Result<(), ConfigError> {
-        let Self {
-            base_ms, max_ms, ..
-        } = *self;
+        let Self { base_ms, max_ms, .. } = *self;
         at_least(RESTART_MAX_ATTEMPTS, self.max_attempts.into(), 1)?;
         at_least(RESTART_BASE, base_ms, 1)?;
         if max_ms < base_ms {
@@ -152,10 +149,7 @@ where
     T::Err: Display,
 {
     env.get(name).map_or(Ok(default), |typed| {
-        typed.parse().map_err(|error: T::Err| ConfigError::Number {
-            name,
-            reason: error.to_string(),
-        })
+        typed.parse().map_err(|error: T::Err| ConfigError::Number { name, reason: error.to_string() })
     })
 }
 

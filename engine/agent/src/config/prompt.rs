@@ -46,10 +46,7 @@ impl SystemPrompt {
     fn read_file(path: PathBuf) -> Result<(String, PromptSource), ConfigError> {
         match std::fs::read_to_string(&path) {
             Ok(text) => Ok((text, PromptSource::File(path))),
-            Err(error) => Err(ConfigError::PromptFile {
-                path,
-                reason: error.to_string(),
-            }),
+            Err(error) => Err(ConfigError::PromptFile { path, reason: error.to_string() }),
         }
     }
 }

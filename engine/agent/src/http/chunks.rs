@@ -16,11 +16,7 @@ pub(super) struct Chunks {
 
 impl Chunks {
     pub(super) fn new(chunks: Vec<Arc<[u8]>>) -> Self {
-        Self {
-            chunks: chunks.into_iter(),
-            current: Arc::from([].as_slice()),
-            taken: 0,
-        }
+        Self { chunks: chunks.into_iter(), current: Arc::from([].as_slice()), taken: 0 }
     }
 
     /// What is next; empty at the end.

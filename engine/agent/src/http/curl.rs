@@ -41,13 +41,9 @@ impl Curl {
 
 #[async_trait]
 impl HttpClient for Curl {
-    async fn send(
-        &self,
-        mut request: http_types::Request,
-    ) -> http_types::Result<http_types::Response> {
-        let mut builder = isahc::http::Request::builder()
-            .method(request.method().as_ref())
-            .uri(request.url().as_str());
+    async fn send(&self, mut request: http_types::Request) -> http_types::Result<http_types::Response> {
+        let mut builder =
+            isahc::http::Request::builder().method(request.method().as_ref()).uri(request.url().as_str());
         for (name, values) in request.iter() {
             builder = builder.header(name.as_str(), values.last().as_str());
         }

@@ -58,10 +58,7 @@ fn a_request_arrives_as_it_was_given() {
     assert_eq!((answer.status, answer.reason), (200, "OK"));
     assert_eq!(answer.body, b"{\"ok\":1}");
     let request = server.wait_for(0, PATIENCE).expect("one request");
-    assert_eq!(
-        (request.method.as_str(), request.path.as_str()),
-        ("POST", "/v1/messages?x=1")
-    );
+    assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/v1/messages?x=1"));
     assert_eq!(request.body, b"{\"a\":1}");
     let mut headers = request.headers;
     headers.sort();
@@ -75,10 +72,7 @@ fn a_request_arrives_as_it_was_given() {
         ("host", &host),
         ("user-agent", user_agent),
     ];
-    assert_eq!(
-        headers,
-        wanted.map(|(name, value)| (name.to_owned(), value.to_owned()))
-    );
+    assert_eq!(headers, wanted.map(|(name, value)| (name.to_owned(), value.to_owned())));
 }
 
 #[test]
@@ -90,47 +84,28 @@ fn the_headers_that_matter_are_kept() {
             .header("set-cookie", "a=b"),
     ));
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    assert_eq!(
-        answer.headers,
-        [header("retry-after", "7"), header("x-request-id", "r-1")]
-    );
-    assert_eq!(
-        (answer.status, answer.body.as_slice()),
-        (429, b"slow down".as_slice())
-    );
+    assert_eq!(answer.headers, [header("retry-after", "7"), header("x-request-id", "r-1")]);
+    assert_eq!((answer.status, answer.body.as_slice()), (429, b"slow down".as_slice()));
 }
 
 #[test]
 fn c34_a_status_that_is_not_registered_is_kept() {
-    for (status, reason) in [
-        (529, "<unknown status code>"),
-        (499, "<unknown status code>"),
-    ] {
+    for (status, reason) in [(529, "<unknown status code>"), (499, "<unknown status code>")] {
         let answer = answered(outcome(Scripted::status(status, "busy")));
         assert_eq!((answer.status, answer.reason), (status, reason));
     }
-    assert_eq!(
-        answered(outcome(Scripted::status(503, ""))).reason,
-        "Service Unavailable"
-    );
+    assert_eq!(answered(outcome(Scripted::status(503, ""))).reason, "Service Unavailable");
 }
 
 #[test]
 fn a_header_that_is_not_ascii_does_no_harm() {
-    let answer = answered(outcome(
-        Scripted::status(200, "x").header("x-request-id", "r\u{e9}"),
-    ));
-    assert_eq!(
-        answer.headers,
-        [("x-request-id".to_owned(), "r?".to_owned())]
-    );
+    let answer = answered(outcome(Scripted::status(200, "x").header("x-request-id", "r\u{e9}")));
+    assert_eq!(answer.headers, [("x-request-id".to_owned(), "r?".to_owned())]);
 }
 
 #[test]
 fn a_redirect_is_an_answer() {
-    let server = serve(vec![
-        Scripted::status(307, "").header("location", "/elsewhere")
-    ]);
+    let server = serve(vec![Scripted::status(307, "").header("location", "/elsewhere")]);
     let answer = answered(post(&client(PATIENCE), &server.url(), &[b"{}"]));
     assert_eq!(answer.status, 307);
     assert_eq!(server.requests().len(), 1);
@@ -145,10 +120,7 @@ fn an_answer_without_a_body_is_empty() {
 #[test]
 fn a_chunked_body_is_joined() {
     let body = "x".repeat(5000);
-    assert_eq!(
-        answered(outcome(Scripted::json(body.clone()).chunked())).body,
-        body.as_bytes()
-    );
+    assert_eq!(answered(outcome(Scripted::json(body.clone()).chunked())).body, body.as_bytes());
 }
 
 #[test]
@@ -199,13 +171,9 @@ fn a_server_that_refuses_that_is_asked_from_then_on() {
 fn an_error_body_is_cut_and_may_break_off() {
     let long = answered(outcome(Scripted::status(400, "e".repeat(100_000))));
     assert_eq!(long.body.len(), ERROR_BODY_MAX_BYTES);
-    let broken = answered(outcome(
-        Scripted::status(500, "e".repeat(3000)).truncate(1000),
-    ));
+    let broken = answered(outcome(Scripted::status(500, "e".repeat(3000)).truncate(1000)));
     assert_eq!((broken.status, broken.body.len()), (500, 1000));
-    let silent = answered(outcome(
-        Scripted::status(500, "e".repeat(3000)).hang_after(10),
-    ));
+    let silent = answered(outcome(Scripted::status(500, "e".repeat(3000)).hang_after(10)));
     assert_eq!((silent.status, silent.body.len()), (500, 10));
 }
 
@@ -221,10 +189,7 @@ fn nobody_listening_is_a_connect_failure() {
 
 #[test]
 fn a_dropped_connection_is_a_transport_failure() {
-    assert_eq!(
-        failed(outcome(Scripted::drop_connection())).kind,
-        FailureKind::Transport
-    );
+    assert_eq!(failed(outcome(Scripted::drop_connection())).kind, FailureKind::Transport);
 }
 
 #[test]
@@ -256,25 +221,14 @@ fn a_body_that_breaks_off_or_falls_silent_is_a_read_failure() {
 #[test]
 fn a_body_of_exactly_the_limit_is_read() {
     let body = vec![b'x'; SUCCESS_BODY_MAX_BYTES];
-    assert_eq!(
-        answered(outcome(Scripted::json(body))).body.len(),
-        SUCCESS_BODY_MAX_BYTES
-    );
+    assert_eq!(answered(outcome(Scripted::json(body))).body.len(), SUCCESS_BODY_MAX_BYTES);
 }
 
 #[test]
 fn a_body_beyond_the_limit_is_refused_by_its_announcement_or_its_length() {
-    let announced = Scripted::json("x")
-        .header("content-length", "16777217")
-        .hang_after(1);
+    let announced = Scripted::json("x").header("content-length", "16777217").hang_after(1);
     let failure = failed(outcome(announced));
-    assert_eq!(
-        failure,
-        Failure::new(
-            FailureKind::TooLarge,
-            "response too large: 16777217 > 16777216"
-        )
-    );
+    assert_eq!(failure, Failure::new(FailureKind::TooLarge, "response too large: 16777217 > 16777216"));
     let sent = Scripted::json(vec![b'x'; SUCCESS_BODY_MAX_BYTES + 1]).chunked();
     assert_eq!(
         failed(outcome(sent)),
@@ -286,17 +240,9 @@ fn a_body_beyond_the_limit_is_refused_by_its_announcement_or_its_length() {
 fn what_cannot_be_sent_is_refused_without_showing_it() {
     let client = client(PATIENCE);
     for url in ["not-a-url", "file:///etc/passwd", ""] {
-        assert_eq!(
-            failed(post(&client, url, &[b"{}"])).kind,
-            FailureKind::Request,
-            "{url}"
-        );
+        assert_eq!(failed(post(&client, url, &[b"{}"])).kind, FailureKind::Request, "{url}");
     }
-    for (name, value) in [
-        ("x-key", "canary\n"),
-        ("x-key", "canary\u{e9}"),
-        ("x key", "canary"),
-    ] {
+    for (name, value) in [("x-key", "canary\n"), ("x-key", "canary\u{e9}"), ("x key", "canary")] {
         let headers = [(name, Secret::new(value.to_owned()))];
         let sent = client.post("http://127.0.0.1:9", &headers, Vec::new());
         assert_eq!(failed(task::block_on(sent)).kind, FailureKind::Request);
@@ -347,7 +293,10 @@ fn a_document_is_asked_for_without_a_body_and_a_form_is_encoded() {
     assert_eq!((requests[0].method.as_str(), requests[0].path.as_str()), ("GET", "/d?x=1"));
     assert_eq!(requests[0].header("authorization"), Some("Bearer t"));
     assert_eq!((requests[0].header("content-length"), requests[0].header("content-type")), (None, None));
-    assert_eq!((requests[1].method.as_str(), requests[1].body.as_slice()), ("POST", b"a=1+%26%3D&b=%C3%A9".as_slice()));
+    assert_eq!(
+        (requests[1].method.as_str(), requests[1].body.as_slice()),
+        ("POST", b"a=1+%26%3D&b=%C3%A9".as_slice())
+    );
 }
 
 #[test]

@@ -79,11 +79,7 @@ pub(super) async fn guard<T>(
     let done = async { Ok(work.await) };
     let late = async {
         timer.await;
-        Err(if request.cancel.is_cancelled() {
-            Stop::Cancelled
-        } else {
-            Stop::TimedOut
-        })
+        Err(if request.cancel.is_cancelled() { Stop::Cancelled } else { Stop::TimedOut })
     };
     or(or(cancelled, done), late).await
 }
@@ -92,9 +88,7 @@ pub(super) async fn guard<T>(
 pub(super) fn stopped(stop: Stop, request: &CallRequest) -> CallOutcome {
     match stop {
         Stop::Cancelled => CallOutcome::Cancelled,
-        Stop::TimedOut => CallOutcome::TimedOut {
-            after_secs: request.timeout.as_secs(),
-        },
+        Stop::TimedOut => CallOutcome::TimedOut { after_secs: request.timeout.as_secs() },
     }
 }
 
@@ -114,12 +108,8 @@ mod tests {
         if cancelled {
             source.cancel();
         }
-        let request = CallRequest {
-            tool: "t".to_owned(),
-            arguments: Value::Null,
-            cancel,
-            timeout: Duration::ZERO,
-        };
+        let request =
+            CallRequest { tool: "t".to_owned(), arguments: Value::Null, cancel, timeout: Duration::ZERO };
         let when = |there: bool| async move {
             if there {
                 ready(()).await

@@ -69,10 +69,7 @@ pub(super) struct ChildGroup {
 
 impl ChildGroup {
     /// Starts the program of `spec` at the head of a new process group.
-    pub(super) fn spawn(
-        spec: &ServerSpec,
-        env: &Environment,
-    ) -> io::Result<(Self, ChildStdin, ChildStdout)> {
+    pub(super) fn spawn(spec: &ServerSpec, env: &Environment) -> io::Result<(Self, ChildStdin, ChildStdout)> {
         let mut command = std::process::Command::new(&spec.command);
         command
             .args(&spec.args)
@@ -87,10 +84,7 @@ impl ChildGroup {
             .stderr(Stdio::inherit())
             .spawn()?;
         let pipes = child.stdin.take().zip(child.stdout.take());
-        let group = Self {
-            group: i32::try_from(child.id()).ok().and_then(Pid::from_raw),
-            child,
-        };
+        let group = Self { group: i32::try_from(child.id()).ok().and_then(Pid::from_raw), child };
         let (stdin, stdout) = pipes.ok_or_else(|| io::Error::other("no pipes to the process"))?;
         Ok((group, stdin, stdout))
     }

@@ -121,28 +121,19 @@ impl Connection {
         });
         task::spawn(Arc::clone(&link).write(stdin, lines));
         task::spawn(Arc::clone(&link).read(stdout));
-        Self {
-            link,
-            group: Mutex::new(Some(group)),
-        }
+        Self { link, group: Mutex::new(Some(group)) }
     }
 
     /// Takes the next number for a request, and a place in the queue of those who wait.
     pub(super) fn open(&self) -> Result<Request, Ended> {
         let mut calls = lock(&self.link.calls);
         if let Some(end) = &calls.end {
-            return Err(Ended {
-                reason: end.reason.clone(),
-                sent: false,
-            });
+            return Err(Ended { reason: end.reason.clone(), sent: false });
         }
         let id = calls.next_id;
         calls.next_id += 1;
         let (sender, answer) = async_channel::bounded(1);
-        let waiting = Waiting {
-            answer: sender,
-            progress: Progress::Queued,
-        };
+        let waiting = Waiting { answer: sender, progress: Progress::Queued };
         calls.waiting.insert(id, waiting);
         let link = Arc::clone(&self.link);
         Ok(Request { id, answer, link })
@@ -201,12 +192,10 @@ impl Request {
         let request = Some(self.id);
         // If it fails, the connection has ended, and so this request has its answer: that it did.
         let _ = self.link.outbox.send(Outgoing { request, line }).await;
-        self.answer.recv().await.unwrap_or_else(|_| {
-            Err(Ended {
-                reason: "connection dropped".to_owned(),
-                sent: true,
-            })
-        })
+        self.answer
+            .recv()
+            .await
+            .unwrap_or_else(|_| Err(Ended { reason: "connection dropped".to_owned(), sent: true }))
     }
 
     /// Gives the request up and tells the server, if it has seen it and has time to listen.
@@ -277,11 +266,7 @@ impl Link {
         let Some(waiting) = calls.waiting.get_mut(&id) else {
             return;
         };
-        waiting.progress = if whole {
-            Progress::Sent
-        } else {
-            Progress::Queued
-        };
+        waiting.progress = if whole { Progress::Sent } else { Progress::Queued };
         if let Some(end) = &mut calls.end {
             end.in_flight |= whole;
             let reason = end.reason.clone();
@@ -329,19 +314,13 @@ impl Link {
             return;
         }
         let sent = |waiting: &Waiting| waiting.progress == Progress::Sent;
-        calls.end = Some(End {
-            reason: reason.to_owned(),
-            in_flight: calls.waiting.values().any(sent),
-        });
+        calls.end = Some(End { reason: reason.to_owned(), in_flight: calls.waiting.values().any(sent) });
         calls.waiting.retain(|_, waiting| {
             if waiting.progress == Progress::Writing {
                 // The writer knows best, and is about to: it stops when the connection ends.
                 return true;
             }
-            let ended = Ended {
-                reason: reason.to_owned(),
-                sent: sent(waiting),
-            };
+            let ended = Ended { reason: reason.to_owned(), sent: sent(waiting) };
             let _ = waiting.answer.try_send(Err(ended));
             false
         });

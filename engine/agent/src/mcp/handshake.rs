@@ -9,8 +9,7 @@ use serde_json::Value;
 use thiserror::Error;
 use waxlog_core::json::compact;
 use waxlog_core::mcp::{
-    decode, encode, CatalogueError, Inbound, ListingError, Outcome, RpcError, ToolSpec, ToolsPage,
-    TOOLS_MAX,
+    decode, encode, CatalogueError, Inbound, ListingError, Outcome, RpcError, ToolSpec, ToolsPage, TOOLS_MAX,
 };
 
 use super::child::{ChildGroup, ServerSpec};
@@ -83,27 +82,18 @@ pub(super) async fn connect(
     env: &Environment,
     limit: Duration,
 ) -> Result<Ready, StartError> {
-    let (group, stdin, stdout) =
-        ChildGroup::spawn(spec, env).map_err(|error| StartError::Spawn {
-            server: spec.name.clone(),
-            command: spec.command.clone(),
-            error,
-        })?;
+    let (group, stdin, stdout) = ChildGroup::spawn(spec, env).map_err(|error| StartError::Spawn {
+        server: spec.name.clone(),
+        command: spec.command.clone(),
+        error,
+    })?;
     let connection = Connection::new(group, stdin, stdout);
     let failed = |stage| {
         let server = spec.name.clone();
-        move |reason| StartError::Stage {
-            stage,
-            server,
-            reason,
-        }
+        move |reason| StartError::Stage { stage, server, reason }
     };
-    within(limit, initialize(&connection))
-        .await
-        .map_err(failed("init"))?;
-    let tools = within(limit, list_tools(&connection))
-        .await
-        .map_err(failed("list_tools"))?;
+    within(limit, initialize(&connection)).await.map_err(failed("init"))?;
+    let tools = within(limit, list_tools(&connection)).await.map_err(failed("list_tools"))?;
     Ok(Ready { connection, tools })
 }
 
@@ -112,9 +102,7 @@ async fn within<T>(
     stage: impl Future<Output = Result<T, StageError>>,
 ) -> Result<T, StageError> {
     let after_secs = limit.as_secs();
-    timeout(limit, stage)
-        .await
-        .unwrap_or(Err(StageError::Timeout { after_secs }))
+    timeout(limit, stage).await.unwrap_or(Err(StageError::Timeout { after_secs }))
 }
 
 async fn initialize(connection: &Connection) -> Result<(), StageError> {

@@ -18,9 +18,7 @@ where
     if line.last() == Some(&b'\n') {
         line.pop();
     } else if line.len() > max_bytes {
-        return Err(io::Error::other(format!(
-            "a line has more than {max_bytes} bytes"
-        )));
+        return Err(io::Error::other(format!("a line has more than {max_bytes} bytes")));
     } else if line.is_empty() {
         return Ok(None);
     }
@@ -84,14 +82,8 @@ mod tests {
 
     #[test]
     fn c47_a_line_beyond_the_limit_ends_it_and_those_before_are_delivered() {
-        assert_eq!(
-            lines(b"ok\n12345678\n123456789"),
-            (of(&["ok", "12345678"]), false)
-        );
+        assert_eq!(lines(b"ok\n12345678\n123456789"), (of(&["ok", "12345678"]), false));
         assert_eq!(lines(b"123456789\nlate\n"), (of(&[]), false));
-        assert!(
-            lines("\u{e9}\u{e9}\u{e9}\u{e9}\n".as_bytes()).1,
-            "bytes, not characters"
-        );
+        assert!(lines("\u{e9}\u{e9}\u{e9}\u{e9}\n".as_bytes()).1, "bytes, not characters");
     }
 }

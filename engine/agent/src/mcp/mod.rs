@@ -33,15 +33,9 @@ pub struct Servers {
 
 impl Servers {
     /// Brings up one server after the other. The first that fails fails all: those that run are killed.
-    pub async fn start(
-        specs: Vec<ServerSpec>,
-        settings: &ServerSettings,
-    ) -> Result<Self, StartError> {
+    pub async fn start(specs: Vec<ServerSpec>, settings: &ServerSettings) -> Result<Self, StartError> {
         check_server_count(specs.len())?;
-        let mut servers = Self {
-            list: Vec::with_capacity(specs.len()),
-            catalogue: Catalogue::default(),
-        };
+        let mut servers = Self { list: Vec::with_capacity(specs.len()), catalogue: Catalogue::default() };
         for spec in specs {
             servers.catalogue.check_server(&spec.name)?;
             let (server, tools) = Server::start(spec, settings.clone()).await?;

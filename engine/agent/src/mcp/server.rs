@@ -215,9 +215,7 @@ impl Server {
         let wait = dead.retry_at.saturating_duration_since(Instant::now());
         if wait > Duration::ZERO {
             let wait_ms = wait.as_millis();
-            return Err(format!(
-                "mcp: server {name} is recovering ({reason}); try again in {wait_ms}ms"
-            ));
+            return Err(format!("mcp: server {name} is recovering ({reason}); try again in {wait_ms}ms"));
         }
         Ok(())
     }
@@ -244,11 +242,7 @@ impl Server {
                 let attempt = failures.saturating_add(1);
                 let retry_in_ms = self.fail(&mut state, attempt, &reason);
                 log::warn!("mcp: server {}: restart failed: {reason}", self.name());
-                events.push(ServerEvent::RestartFailed {
-                    reason: reason.clone(),
-                    attempt,
-                    retry_in_ms,
-                });
+                events.push(ServerEvent::RestartFailed { reason: reason.clone(), attempt, retry_in_ms });
                 self.note_exhaustion(attempt, events);
                 let name = self.name();
                 Err(format!("mcp: server {name}: restart failed: {reason}"))
@@ -271,29 +265,17 @@ impl Server {
         connection.kill(reason);
     }
 
-    fn note_death(
-        &self,
-        state: &mut State,
-        reason: &str,
-        attempt: u32,
-        events: &mut Vec<ServerEvent>,
-    ) {
+    fn note_death(&self, state: &mut State, reason: &str, attempt: u32, events: &mut Vec<ServerEvent>) {
         log::warn!("mcp: server {} died: {reason}", self.name());
         let retry_in_ms = self.fail(state, attempt, reason);
-        events.push(ServerEvent::Died {
-            reason: reason.to_owned(),
-            attempt,
-            retry_in_ms,
-        });
+        events.push(ServerEvent::Died { reason: reason.to_owned(), attempt, retry_in_ms });
         self.note_exhaustion(attempt, events);
     }
 
     /// Notes failure number `attempt` in a row, 0 being none; returns the pause that follows it, in
     /// milliseconds.
     fn fail(&self, state: &mut State, attempt: u32, reason: &str) -> u64 {
-        let RestartPolicy {
-            base_ms, max_ms, ..
-        } = self.settings.restart;
+        let RestartPolicy { base_ms, max_ms, .. } = self.settings.restart;
         let jitter = fastrand::i32(-JITTER_MAX_PERMILLE..=JITTER_MAX_PERMILLE);
         let retry_in_ms = match attempt {
             0 => 0,
@@ -311,10 +293,7 @@ impl Server {
 
     fn note_exhaustion(&self, attempt: u32, events: &mut Vec<ServerEvent>) {
         if attempt >= self.settings.restart.max_attempts {
-            log::error!(
-                "mcp: server {} given up after {attempt} attempts",
-                self.name()
-            );
+            log::error!("mcp: server {} given up after {attempt} attempts", self.name());
             events.push(ServerEvent::Exhausted);
         }
     }
@@ -323,10 +302,7 @@ impl Server {
 impl Live {
     fn of(ready: Ready) -> (Self, Vec<ToolSpec>) {
         let names = ready.tools.iter().map(|tool| tool.name.clone()).collect();
-        let live = Self {
-            connection: Arc::new(ready.connection),
-            tools: Arc::new(names),
-        };
+        let live = Self { connection: Arc::new(ready.connection), tools: Arc::new(names) };
         (live, ready.tools)
     }
 }

@@ -121,7 +121,8 @@ mod tests {
 
     #[test]
     fn texts_and_links_are_joined_by_one_line_feed() {
-        let list = blocks(json!([{"type": "text", "text": "see"}, {"type": "resource_link", "uri": "file:///x"}]));
+        let list =
+            blocks(json!([{"type": "text", "text": "see"}, {"type": "resource_link", "uri": "file:///x"}]));
         assert_eq!(prompt_text(&list, Profile::Harness), Ok("see\n[resource: file:///x]".to_owned()));
         assert_eq!(prompt_text(&[], Profile::Harness), Ok(String::new()));
     }
@@ -138,7 +139,10 @@ mod tests {
         for (value, needle) in [
             (json!([{}]), "prompt[0]: missing field `type`"),
             (json!([{"type": "text"}]), "`text`"),
-            (json!([{"type": "text", "text": ""}, {"type": "resource_link"}]), "prompt[1]: missing field `uri`"),
+            (
+                json!([{"type": "text", "text": ""}, {"type": "resource_link"}]),
+                "prompt[1]: missing field `uri`",
+            ),
             (json!("x"), "must be a list"),
         ] {
             assert!(decode(Some(&value)).expect_err("refused").contains(needle), "{value}");
@@ -165,7 +169,8 @@ mod tests {
         let wanted = "[resource: file:///a.rs]\nfn main() {}".to_owned();
         assert_eq!(prompt_text(&list, Profile::Standard), Ok(wanted));
         assert_eq!(prompt_text(&list, Profile::Harness), Err(PromptError::Unsupported));
-        let blob = blocks(json!([{"type": "resource", "resource": {"uri": "file:///a.bin", "blob": "AAAA"}}]));
+        let blob =
+            blocks(json!([{"type": "resource", "resource": {"uri": "file:///a.bin", "blob": "AAAA"}}]));
         assert_eq!(prompt_text(&blob, Profile::Standard), Err(PromptError::Unsupported));
     }
 

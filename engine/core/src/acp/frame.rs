@@ -89,7 +89,8 @@ pub fn classify(line: &[u8]) -> Frame {
     let params = value.get("params").cloned().unwrap_or(Value::Null);
     match (method, id) {
         (Some(_), Some(id)) if !echoes(&id) => {
-            let message = format!("jsonrpc: an id must be a string, an integer or null, not {}", id.as_json());
+            let message =
+                format!("jsonrpc: an id must be a string, an integer or null, not {}", id.as_json());
             bad(Id::null(), code::INVALID_REQUEST, message)
         }
         (Some(method), Some(id)) => Frame::Request { id, method, params },

@@ -165,7 +165,8 @@ fn server(index: usize, value: &Value) -> Result<ServerSpec, String> {
     let env = env_of(value).ok_or_else(|| at("`env` must be a list of {name, value}".to_owned()))?;
     Ok(ServerSpec {
         name: required(value, "name").map_err(at)?,
-        command: required(value, "command").map_err(|e| at(format!("{e}; only stdio servers are supported")))?,
+        command: required(value, "command")
+            .map_err(|e| at(format!("{e}; only stdio servers are supported")))?,
         args,
         env_names: env.into_iter().map(|(name, _)| name).collect(),
     })
@@ -198,7 +199,9 @@ pub fn redacted(params: &Value) -> Value {
 
 fn mask(entries: &mut Value) {
     let well_formed = entries.as_array().is_some_and(|list| {
-        list.iter().all(|e| e.get("name").is_some_and(Value::is_string) && e.get("value").is_some_and(Value::is_string))
+        list.iter().all(|e| {
+            e.get("name").is_some_and(Value::is_string) && e.get("value").is_some_and(Value::is_string)
+        })
     });
     match entries.as_array_mut() {
         Some(list) if well_formed => list.iter_mut().for_each(|entry| {
@@ -242,7 +245,8 @@ mod tests {
 
     #[test]
     fn an_http_server_is_refused() {
-        let error = new_session(&json!({"cwd": "/x", "mcpServers": [{"type": "http", "name": "h", "url": "u"}]}));
+        let error =
+            new_session(&json!({"cwd": "/x", "mcpServers": [{"type": "http", "name": "h", "url": "u"}]}));
         assert!(error.expect_err("refused").contains("mcpServers[0]: missing field `command`"));
         assert!(new_session(&json!({"cwd": "/x", "mcpServers": null})).is_err());
     }
@@ -250,7 +254,11 @@ mod tests {
     #[test]
     fn values_of_variables_and_headers_never_stay_in_a_kept_line() {
         let secret = "nsec1verysecret";
-        for env in [json!([{"name": "K", "value": secret}]), json!({"K": secret}), json!([{"name": "K", "val": secret}])] {
+        for env in [
+            json!([{"name": "K", "value": secret}]),
+            json!({"K": secret}),
+            json!([{"name": "K", "val": secret}]),
+        ] {
             let params = json!({"cwd": "/x", "mcpServers": [{"name": "s", "command": "c", "env": env, "headers": env}]});
             let kept = redacted(&params).to_string();
             assert!(!kept.contains(secret), "{kept}");
@@ -263,7 +271,12 @@ mod tests {
     #[test]
     fn the_protocol_version_is_an_unsigned_integer() {
         assert_eq!(initialize(&json!({"protocolVersion": 1})), Ok((1, None)));
-        for odd in [json!({}), json!({"protocolVersion": "1"}), json!({"protocolVersion": -1}), json!({"protocolVersion": 1.5})] {
+        for odd in [
+            json!({}),
+            json!({"protocolVersion": "1"}),
+            json!({"protocolVersion": -1}),
+            json!({"protocolVersion": 1.5}),
+        ] {
             assert!(initialize(&odd).is_err(), "{odd}");
         }
     }

@@ -15,7 +15,12 @@ fn user(text: &str) -> Item {
 
 fn call(id: &str, arguments: Value) -> Call {
     let extra = json!({"thoughtSignature": "s"}).as_object().expect("an object").clone();
-    Call { id: id.into(), name: "t__say".into(), arguments: arguments.as_object().expect("one").clone(), extra }
+    Call {
+        id: id.into(),
+        name: "t__say".into(),
+        arguments: arguments.as_object().expect("one").clone(),
+        extra,
+    }
 }
 
 fn assistant(text: &str, calls: Vec<Call>) -> Item {
@@ -34,7 +39,14 @@ fn image(data: &str) -> Part {
     Part::Image { data: data.into(), mime: "image/png".into() }
 }
 
-fn request(form: Form, settings: &Settings, system: &str, history: &[Item], model: &str, catalogue: &Catalogue) -> String {
+fn request(
+    form: Form,
+    settings: &Settings,
+    system: &str,
+    history: &[Item],
+    model: &str,
+    catalogue: &Catalogue,
+) -> String {
     let mut encoder = Encoder::new(form, settings, system);
     encoder.push(history);
     let tools: Vec<&Tool> = catalogue.tools.iter().collect();
@@ -122,14 +134,18 @@ fn marks_are_all_that_marking_adds() {
 fn the_last_block_of_each_of_the_last_two_messages_is_marked() {
     let parsed: Value = serde_json::from_str(&body(MARKED, &small_history()[..4])).expect("JSON");
     let marks = |message: &Value| -> Vec<bool> {
-        message["content"].as_array().expect("blocks").iter().map(|b| b.get("cache_control").is_some()).collect()
+        message["content"]
+            .as_array()
+            .expect("blocks")
+            .iter()
+            .map(|b| b.get("cache_control").is_some())
+            .collect()
     };
     let messages = parsed["messages"].as_array().expect("messages");
-    assert_eq!(messages.iter().map(marks).collect::<Vec<_>>(), [
-        vec![false],
-        vec![false, false, true],
-        vec![false, true],
-    ]);
+    assert_eq!(
+        messages.iter().map(marks).collect::<Vec<_>>(),
+        [vec![false], vec![false, false, true], vec![false, true],]
+    );
 }
 
 #[test]
@@ -169,7 +185,10 @@ fn tools_and_thinking_stand_in_their_places() {
         )
     );
     let manual = request(PLAIN, &settings, "sys", &[], "claude-opus-4-5", &Catalogue::default());
-    assert!(manual.ends_with(r#""system":"sys","thinking":{"budget_tokens":31744,"type":"enabled"}}"#), "{manual}");
+    assert!(
+        manual.ends_with(r#""system":"sys","thinking":{"budget_tokens":31744,"type":"enabled"}}"#),
+        "{manual}"
+    );
     let other = request(PLAIN, &settings, "sys", &[], "claude-haiku-4-5", &catalogue);
     assert!(other.ends_with(&format!("\"system\":\"sys\",{tools}")), "{other}");
 }
@@ -178,8 +197,12 @@ fn tools_and_thinking_stand_in_their_places() {
 fn a_result_after_a_user_message_is_a_message_of_its_own() {
     let history = [user("\"content\":["), result("a", vec![], false), result("b", vec![], false)];
     let parsed: Value = serde_json::from_str(&body(PLAIN, &history)).expect("JSON");
-    let sizes: Vec<usize> =
-        parsed["messages"].as_array().expect("messages").iter().map(|m| m["content"].as_array().map_or(0, Vec::len)).collect();
+    let sizes: Vec<usize> = parsed["messages"]
+        .as_array()
+        .expect("messages")
+        .iter()
+        .map(|m| m["content"].as_array().map_or(0, Vec::len))
+        .collect();
     assert_eq!(sizes, [1, 2]);
 }
 
@@ -232,14 +255,22 @@ fn texts_join_at_once_and_thoughts_with_a_line_feed() {
         7,
     ]}));
     let answer = answer.answer.expect("an answer");
-    assert_eq!((answer.text.as_str(), answer.reasoning.as_str(), answer.stop), ("ab", "hm\nso", Stop::EndTurn));
+    assert_eq!(
+        (answer.text.as_str(), answer.reasoning.as_str(), answer.stop),
+        ("ab", "hm\nso", Stop::EndTurn)
+    );
     assert!(answer.calls.is_empty() && answer.reasoning_details.is_none());
 }
 
 #[test]
 fn c07_c08_c10_calls_and_their_input() {
     let content: Vec<Value> = [
-        json!({"path": "a.txt"}), json!("{\"path\":\"a.txt\"}"), json!(null), json!(""), json!([1]), json!("{"),
+        json!({"path": "a.txt"}),
+        json!("{\"path\":\"a.txt\"}"),
+        json!(null),
+        json!(""),
+        json!([1]),
+        json!("{"),
     ]
     .iter()
     .map(|input| json!({"type": "tool_use", "id": "i", "name": "n", "input": input}))
@@ -258,7 +289,10 @@ fn c07_c08_c10_calls_and_their_input() {
 #[test]
 fn an_error_in_a_good_status_is_none_of_the_answers() {
     for (body, told) in [
-        (json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}), "provider error (overloaded_error): busy"),
+        (
+            json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}),
+            "provider error (overloaded_error): busy",
+        ),
         (json!({"error": {}}), "provider error (unknown): {}"),
         (json!({"error": "x"}), "provider error (unknown): \"x\""),
         (json!({}), "response missing content: {}"),
@@ -275,12 +309,21 @@ fn c27_input_holds_both_cache_fields_and_there_is_never_a_total() {
     let usage = |usage: Value| read(json!({"usage": usage, "content": []})).usage;
     let known = |input, output, cached| Usage { input, output, cached, total: None };
     for (given, expected) in [
-        (json!({"input_tokens": 100, "cache_read_input_tokens": 900, "cache_creation_input_tokens": 50, "output_tokens": 7, "total_tokens": 9}), known(Some(1050), Some(7), Some(900))),
+        (
+            json!({"input_tokens": 100, "cache_read_input_tokens": 900, "cache_creation_input_tokens": 50, "output_tokens": 7, "total_tokens": 9}),
+            known(Some(1050), Some(7), Some(900)),
+        ),
         (json!({"input_tokens": 500, "cache_read_input_tokens": 500}), known(Some(1000), None, Some(500))),
         (json!({"input_tokens": 42}), known(Some(42), None, None)),
         (json!({"cache_read_input_tokens": 0}), known(Some(0), None, Some(0))),
-        (json!({"input_tokens": null, "cache_read_input_tokens": "9", "output_tokens": -1}), known(None, None, None)),
-        (json!({"input_tokens": u64::MAX, "cache_read_input_tokens": 1}), known(Some(u64::MAX), None, Some(1))),
+        (
+            json!({"input_tokens": null, "cache_read_input_tokens": "9", "output_tokens": -1}),
+            known(None, None, None),
+        ),
+        (
+            json!({"input_tokens": u64::MAX, "cache_read_input_tokens": 1}),
+            known(Some(u64::MAX), None, Some(1)),
+        ),
         (json!(null), known(None, None, None)),
     ] {
         assert_eq!(usage(given.clone()), expected, "{given}");

@@ -27,10 +27,7 @@ pub(super) fn read(value: Option<&Value>) -> Result<Map<String, Value>, String> 
 }
 
 fn not_an_object(value: &Value) -> String {
-    format!("tool call arguments must be a JSON object, not {}: {}",
-        kind(value),
-        quoted(&value.to_string())
-    )
+    format!("tool call arguments must be a JSON object, not {}: {}", kind(value), quoted(&value.to_string()))
 }
 
 fn quoted(text: &str) -> String {
@@ -69,7 +66,9 @@ mod tests {
 
     #[test]
     fn c10_json_that_is_no_object_is_named_by_its_type() {
-        for (value, kind) in [("[1]", "an array"), ("\"ls\"", "a string"), ("3", "a number"), ("true", "a boolean")] {
+        for (value, kind) in
+            [("[1]", "an array"), ("\"ls\"", "a string"), ("3", "a number"), ("true", "a boolean")]
+        {
             let error = read(Some(&json!(value))).expect_err("no object");
             assert!(error.contains(kind), "{error}");
         }

@@ -64,7 +64,9 @@ impl ChatEncoder {
                     if run_ends && !images.is_empty() {
                         let content = Value::Array(std::mem::take(&mut images));
                         out.push(b',');
-                        out.extend_from_slice(json!({"content": content, "role": "user"}).to_string().as_bytes());
+                        out.extend_from_slice(
+                            json!({"content": content, "role": "user"}).to_string().as_bytes(),
+                        );
                     }
                     out
                 }
@@ -101,7 +103,9 @@ impl ChatEncoder {
         }
         match (self.effort, self.form.dialect) {
             (Some(effort), Dialect::Openrouter) => {
-                options.extend_from_slice(format!(",\"reasoning\":{{\"effort\":\"{}\"}}", effort.as_str()).as_bytes());
+                options.extend_from_slice(
+                    format!(",\"reasoning\":{{\"effort\":\"{}\"}}", effort.as_str()).as_bytes(),
+                );
             }
             (Some(effort), _) => {
                 let effort = effort::openai(model, effort).as_str();
@@ -285,7 +289,11 @@ fn content(value: Option<&Value>) -> (String, String) {
         let own = block.get("text").and_then(Value::as_str);
         if block.get("type").and_then(Value::as_str) == Some("reasoning") {
             let summary = block.get("summary").and_then(Value::as_array).map(|parts| {
-                parts.iter().filter_map(|p| p.get("text").and_then(Value::as_str)).collect::<Vec<_>>().join("\n")
+                parts
+                    .iter()
+                    .filter_map(|p| p.get("text").and_then(Value::as_str))
+                    .collect::<Vec<_>>()
+                    .join("\n")
             });
             reasoning.extend(summary.or_else(|| own.map(str::to_owned)));
         } else {

@@ -56,7 +56,8 @@ fn plain(history: &[Item]) -> String {
 /// The messages after the system prompt.
 fn messages(history: &[Item]) -> String {
     let body = plain(history);
-    let start = r#"{"max_completion_tokens":1000,"messages":[{"content":"be \"good\"\u001fé","role":"system"}"#;
+    let start =
+        r#"{"max_completion_tokens":1000,"messages":[{"content":"be \"good\"\u001fé","role":"system"}"#;
     let rest = body.strip_prefix(start).expect("a head");
     rest.strip_suffix(r#"],"model":"m","stream":false}"#).expect("a tail").to_owned()
 }
@@ -86,10 +87,17 @@ fn an_empty_history_byte_for_byte() {
 fn a_history_byte_for_byte() {
     let history = [
         user("hi\n\u{7f}/"),
-        assistant("", vec![
-            call("a", json!({"z": 1.0, "a": [1e16, "\u{8}"]}), json!({"thoughtSignature": "s", "index": 0})),
-            call("b", json!({}), json!({})),
-        ]),
+        assistant(
+            "",
+            vec![
+                call(
+                    "a",
+                    json!({"z": 1.0, "a": [1e16, "\u{8}"]}),
+                    json!({"thoughtSignature": "s", "index": 0}),
+                ),
+                call("b", json!({}), json!({})),
+            ],
+        ),
         result("a", vec![words("seen"), image("QUJD"), words("end")]),
         result("b", vec![image("RA==")]),
         user("more"),
@@ -139,7 +147,8 @@ fn a_result_without_parts_is_an_empty_text() {
 #[test]
 fn held_reasoning_details_come_back_word_for_word() {
     let details = json!([{"type": "reasoning.encrypted", "data": "x", "a": null}]);
-    let item = Item::Assistant(Assistant { text: "t".into(), calls: vec![], reasoning_details: Some(details) });
+    let item =
+        Item::Assistant(Assistant { text: "t".into(), calls: vec![], reasoning_details: Some(details) });
     assert_eq!(
         messages(&[item]),
         r#",{"content":"t","reasoning_details":[{"a":null,"data":"x","type":"reasoning.encrypted"}],"role":"assistant"}"#
@@ -168,10 +177,9 @@ fn openrouter_marks_the_system_prompt_the_last_two_text_users_and_the_last_tool(
     let history =
         [user("one"), user("two"), result("a", vec![image("QUJD")]), user("three"), assistant("ok", vec![])];
     let catalogue = rig::catalogue(&[("t", &["say", "run"])]);
-    let body: Value = serde_json::from_str(&body(OPENROUTER, &rig::settings(), &history, &catalogue)).expect("JSON");
-    let marked = |text: &str, role: &str| {
-        json!({"content": [{"cache_control": {"type": "ephemeral"}, "text": text, "type": "text"}], "role": role})
-    };
+    let body: Value =
+        serde_json::from_str(&body(OPENROUTER, &rig::settings(), &history, &catalogue)).expect("JSON");
+    let marked = |text: &str, role: &str| json!({"content": [{"cache_control": {"type": "ephemeral"}, "text": text, "type": "text"}], "role": role});
     let messages = body["messages"].as_array().expect("messages");
     assert_eq!(messages[0], marked("be \"good\"\u{1f}\u{e9}", "system"));
     assert_eq!(messages[1], json!({"content": "one", "role": "user"}));
@@ -198,7 +206,11 @@ fn a_summary_request_byte_for_byte() {
 fn growing_and_dropping_give_the_bytes_of_a_fresh_start() {
     let round = |n: usize| {
         let a = format!("a{n}");
-        [user(&n.to_string()), assistant("", vec![call(&a, json!({}), json!({}))]), result(&a, vec![image("QUJD")])]
+        [
+            user(&n.to_string()),
+            assistant("", vec![call(&a, json!({}), json!({}))]),
+            result(&a, vec![image("QUJD")]),
+        ]
     };
     for form in [CHAT, OPENROUTER] {
         let mut grown = Encoder::new(form, &rig::settings(), "s");
@@ -218,7 +230,11 @@ fn content_is_a_text_nothing_or_a_list_of_blocks() {
         (json!("plain"), "plain", ""),
         (json!(null), "", ""),
         (json!(7), "", ""),
-        (json!([{"type": "text", "text": "a"}, {"type": "text", "text": ""}, {"type": "text", "text": "b"}]), "a\nb", ""),
+        (
+            json!([{"type": "text", "text": "a"}, {"type": "text", "text": ""}, {"type": "text", "text": "b"}]),
+            "a\nb",
+            "",
+        ),
         (json!([{"type": "odd", "text": "a"}, {"text": "b"}, {"type": "text"}, 7]), "a\nb", ""),
         (
             json!([{"type": "reasoning", "summary": [{"text": "x"}, {"text": "y"}]}, {"type": "reasoning", "text": "z"}, {"type": "text", "text": "a"}]),
@@ -351,10 +367,22 @@ fn c23_c25_c27_usage_in_every_shape() {
     let usage = |usage: Value| read(json!({"usage": usage, "choices": [{"message": {}}]})).usage;
     let known = |input, output, cached, total| Usage { input, output, cached, total };
     for (given, expected) in [
-        (json!({"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12, "prompt_tokens_details": null}), known(Some(10), Some(2), None, Some(12))),
-        (json!({"prompt_tokens": 1000, "prompt_tokens_details": {"cached_tokens": 500}}), known(Some(1000), None, Some(500), None)),
-        (json!({"prompt_tokens": 13320, "cache_read_input_tokens": 13312, "prompt_tokens_details": {"cached_tokens": 13312}}), known(Some(13320), None, Some(13312), None)),
-        (json!({"prompt_tokens": 1, "cache_read_input_tokens": null, "prompt_tokens_details": {"cached_tokens": 0}}), known(Some(1), None, Some(0), None)),
+        (
+            json!({"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12, "prompt_tokens_details": null}),
+            known(Some(10), Some(2), None, Some(12)),
+        ),
+        (
+            json!({"prompt_tokens": 1000, "prompt_tokens_details": {"cached_tokens": 500}}),
+            known(Some(1000), None, Some(500), None),
+        ),
+        (
+            json!({"prompt_tokens": 13320, "cache_read_input_tokens": 13312, "prompt_tokens_details": {"cached_tokens": 13312}}),
+            known(Some(13320), None, Some(13312), None),
+        ),
+        (
+            json!({"prompt_tokens": 1, "cache_read_input_tokens": null, "prompt_tokens_details": {"cached_tokens": 0}}),
+            known(Some(1), None, Some(0), None),
+        ),
         (json!({"prompt_tokens": "12", "completion_tokens": 1.5, "total_tokens": -1}), Usage::default()),
         (json!({"prompt_tokens": 1e30, "input_tokens": 7}), Usage::default()),
         (json!(null), Usage::default()),
@@ -368,7 +396,9 @@ fn c23_c25_c27_usage_in_every_shape() {
 
 #[test]
 fn only_openrouter_keeps_reasoning_details_and_only_a_list() {
-    let body = |details: Value| json!({"choices": [{"message": {"content": "x", "reasoning_details": details}}]}).to_string();
+    let body = |details: Value| {
+        json!({"choices": [{"message": {"content": "x", "reasoning_details": details}}]}).to_string()
+    };
     let kept = |dialect, details: Value| {
         dialect::decode(dialect, body(details).as_bytes()).answer.expect("an answer").reasoning_details
     };

@@ -15,8 +15,8 @@ use serde_json::{json, Map, Value};
 use self::anthropic::AnthropicEncoder;
 use self::chat::ChatEncoder;
 use self::responses::ResponsesEncoder;
-use crate::handoff::{SUMMARY_MAX_OUTPUT_TOKENS, SUMMARY_SYSTEM_PROMPT};
 use crate::effort::Effort;
+use crate::handoff::{SUMMARY_MAX_OUTPUT_TOKENS, SUMMARY_SYSTEM_PROMPT};
 use crate::history::Item;
 use crate::mcp::Tool;
 use crate::provider::Form;
@@ -158,7 +158,9 @@ impl Encoder {
                 Inner::Chat(ChatEncoder::new(form, settings, system_prompt))
             }
             Dialect::Responses => Inner::Responses(ResponsesEncoder::new(settings, system_prompt)),
-            Dialect::Anthropic => Inner::Anthropic(AnthropicEncoder::new(form.marks, settings, system_prompt)),
+            Dialect::Anthropic => {
+                Inner::Anthropic(AnthropicEncoder::new(form.marks, settings, system_prompt))
+            }
         };
         Encoder { form, effort: settings.effort, inner }
     }
@@ -214,8 +216,7 @@ impl Encoder {
 /// The request that asks `model` to sum a session up: no tools, no effort, no cache marks.
 pub fn summary_request(form: Form, model: &str, prompt: &str) -> Body {
     let (system, tokens) = (SUMMARY_SYSTEM_PROMPT, SUMMARY_MAX_OUTPUT_TOKENS);
-    let messages =
-        || json!([{"content": system, "role": "system"}, {"content": prompt, "role": "user"}]);
+    let messages = || json!([{"content": system, "role": "system"}, {"content": prompt, "role": "user"}]);
     let mut body = match form.dialect {
         Dialect::Chat => {
             json!({"max_completion_tokens": tokens, "messages": messages(), "stream": false})

@@ -82,9 +82,8 @@ pub(super) fn tool(tool: &Tool) -> Value {
 }
 
 fn assistant_items(assistant: &Assistant) -> Vec<Value> {
-    let text = (!assistant.text.is_empty()).then(|| {
-        json!({"content": [{"text": assistant.text, "type": "output_text"}], "role": "assistant"})
-    });
+    let text = (!assistant.text.is_empty())
+        .then(|| json!({"content": [{"text": assistant.text, "type": "output_text"}], "role": "assistant"}));
     let calls = assistant.calls.iter().map(|call| {
         let arguments = Value::Object(call.arguments.clone()).to_string();
         json!({"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments})
@@ -135,9 +134,9 @@ fn answer(value: &Value) -> Result<Answer, AnswerError> {
         let error = error.unwrap_or(value);
         let word = |key: &str| error.get(key).and_then(Value::as_str);
         return Err(AnswerError::Provider {
-            code: error.get("code").map_or("unknown".to_owned(), |c| {
-                c.as_str().map_or_else(|| c.to_string(), str::to_owned)
-            }),
+            code: error
+                .get("code")
+                .map_or("unknown".to_owned(), |c| c.as_str().map_or_else(|| c.to_string(), str::to_owned)),
             message: word("message").map_or_else(|| excerpt(error), str::to_owned),
         });
     }
@@ -156,10 +155,12 @@ fn answer(value: &Value) -> Result<Answer, AnswerError> {
     let stop = match (status, calls.is_empty()) {
         (Some("completed"), true) => Stop::EndTurn,
         (Some("completed"), false) => Stop::ToolUse,
-        (Some("incomplete"), _) => match value.pointer("/incomplete_details/reason").and_then(Value::as_str) {
-            Some("max_output_tokens") => Stop::MaxTokens,
-            _ => Stop::Other,
-        },
+        (Some("incomplete"), _) => {
+            match value.pointer("/incomplete_details/reason").and_then(Value::as_str) {
+                Some("max_output_tokens") => Stop::MaxTokens,
+                _ => Stop::Other,
+            }
+        }
         _ => Stop::Other,
     };
     Ok(Answer { text, reasoning: thoughts.join("\n"), calls, stop, reasoning_details: None })
@@ -167,7 +168,8 @@ fn answer(value: &Value) -> Result<Answer, AnswerError> {
 
 fn texts<'a>(list: Option<&'a Value>, kind: &'a str) -> impl Iterator<Item = &'a str> {
     list.and_then(Value::as_array).into_iter().flatten().filter_map(move |block| {
-        let is_text = matches!(block.get("type").and_then(Value::as_str), Some(k) if k == kind || k == "text");
+        let is_text =
+            matches!(block.get("type").and_then(Value::as_str), Some(k) if k == kind || k == "text");
         block.get("text").and_then(Value::as_str).filter(|_| is_text)
     })
 }

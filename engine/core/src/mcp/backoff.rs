@@ -26,10 +26,7 @@ mod tests {
     use super::*;
 
     fn bounds(attempt: u32) -> (u64, u64) {
-        (
-            backoff_ms(attempt, 500, 30_000, -200),
-            backoff_ms(attempt, 500, 30_000, 200),
-        )
+        (backoff_ms(attempt, 500, 30_000, -200), backoff_ms(attempt, 500, 30_000, 200))
     }
 
     #[test]

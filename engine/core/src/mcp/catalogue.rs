@@ -138,10 +138,7 @@ impl Catalogue {
     }
 
     fn admit(&self, server: &str, index: usize, spec: ToolSpec) -> Result<Tool, CatalogueError> {
-        let named = |error| CatalogueError::ToolName {
-            server: server.to_owned(),
-            error,
-        };
+        let named = |error| CatalogueError::ToolName { server: server.to_owned(), error };
         check_bare_name(&spec.name).map_err(named)?;
         let qualified = qualify(server, &spec.name).map_err(named)?;
         if self.find(&qualified).is_some() {
@@ -153,11 +150,7 @@ impl Catalogue {
             server: index,
             description: spec.clamped_description(),
             hook: is_hook(&spec.name),
-            schema: if spec.schema_is_oversized() {
-                json!({})
-            } else {
-                spec.input_schema
-            },
+            schema: if spec.schema_is_oversized() { json!({}) } else { spec.input_schema },
             bare: spec.name,
         })
     }
@@ -198,8 +191,7 @@ mod tests {
 
     #[test]
     fn c18_the_same_tool_of_two_servers_gets_two_names() {
-        let catalogue =
-            build(&[("s1", &["execute_sql"]), ("s2", &["execute_sql"])]).expect("legal");
+        let catalogue = build(&[("s1", &["execute_sql"]), ("s2", &["execute_sql"])]).expect("legal");
         for (index, name) in ["s1__execute_sql", "s2__execute_sql"].iter().enumerate() {
             let tool = catalogue.find(name).expect("known");
             assert_eq!((tool.server, tool.bare.as_str()), (index, "execute_sql"));
@@ -210,11 +202,7 @@ mod tests {
     #[test]
     fn tools_keep_the_order_of_servers_and_listings() {
         let catalogue = build(&[("z", &["b", "a"]), ("a", &["_Stop", "c"])]).expect("legal");
-        let names: Vec<_> = catalogue
-            .tools
-            .iter()
-            .map(|t| t.qualified.as_str())
-            .collect();
+        let names: Vec<_> = catalogue.tools.iter().map(|t| t.qualified.as_str()).collect();
         assert_eq!(names, ["z__b", "z__a", "a___Stop", "a__c"]);
         let hooks: Vec<_> = catalogue.tools.iter().map(|t| t.hook).collect();
         assert_eq!(hooks, [false, false, true, false]);
@@ -229,19 +217,13 @@ mod tests {
         };
         assert!(servers(16).is_ok());
         let error = servers(17).expect_err("one too many");
-        assert!(
-            error.to_string().starts_with("too many MCP servers: 17"),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with("too many MCP servers: 17"), "{error}");
     }
 
     #[test]
     fn a_session_has_at_most_128_tools_hooks_included() {
         let with = |first, second| {
-            Catalogue::build(vec![
-                ("a".to_owned(), tools("t", first)),
-                ("b".to_owned(), tools("_h", second)),
-            ])
+            Catalogue::build(vec![("a".to_owned(), tools("t", first)), ("b".to_owned(), tools("_h", second))])
         };
         assert!(with(128, 0).is_ok());
         assert!(with(100, 28).is_ok());
@@ -258,10 +240,7 @@ mod tests {
             (vec![("a", &["t"]), ("a", &["u"])], "duplicate MCP server"),
             (vec![("a", &["t", "x__y"])], "invalid tool name"),
             (vec![("a", &["t", "t"])], "duplicate tool"),
-            (
-                vec![("a_", &["b"]), ("a", &["_b"])],
-                "duplicate tool \"a___b\"",
-            ),
+            (vec![("a_", &["b"]), ("a", &["_b"])], "duplicate tool \"a___b\""),
         ] {
             let error = build(&servers).expect_err(words).to_string();
             assert!(error.starts_with(words), "{error}");
@@ -283,9 +262,6 @@ mod tests {
     fn a_catalogue_survives_its_record() {
         let catalogue = build(&[("s", &["t", "_Stop"])]).expect("legal");
         let text = serde_json::to_string(&catalogue).expect("writes");
-        assert_eq!(
-            serde_json::from_str::<Catalogue>(&text).expect("reads"),
-            catalogue
-        );
+        assert_eq!(serde_json::from_str::<Catalogue>(&text).expect("reads"), catalogue);
     }
 }

@@ -81,16 +81,11 @@ pub fn decode(line: &[u8]) -> Inbound {
 fn classify(mut message: Map<String, Value>) -> Inbound {
     let id = message.remove("id").filter(|id| !id.is_null());
     match (message.remove("method"), id) {
-        (Some(Value::String(method)), Some(id)) => Inbound::Request {
-            id,
-            method,
-            params: message.remove("params").unwrap_or_default(),
-        },
+        (Some(Value::String(method)), Some(id)) => {
+            Inbound::Request { id, method, params: message.remove("params").unwrap_or_default() }
+        }
         (Some(Value::String(method)), None) => Inbound::Notification { method },
-        (None, Some(id)) => Inbound::Response {
-            id,
-            outcome: outcome(message),
-        },
+        (None, Some(id)) => Inbound::Response { id, outcome: outcome(message) },
         _ => Inbound::Unparsable,
     }
 }
@@ -98,15 +93,8 @@ fn classify(mut message: Map<String, Value>) -> Inbound {
 fn outcome(mut message: Map<String, Value>) -> Outcome {
     match message.remove("error") {
         Some(Value::Object(mut error)) => Outcome::Error(RpcError {
-            code: error
-                .get("code")
-                .and_then(Value::as_i64)
-                .unwrap_or(CODE_MISSING),
-            message: error
-                .get("message")
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned(),
+            code: error.get("code").and_then(Value::as_i64).unwrap_or(CODE_MISSING),
+            message: error.get("message").and_then(Value::as_str).unwrap_or_default().to_owned(),
             data: error.remove("data").filter(|data| !data.is_null()),
         }),
         _ => Outcome::Result(message.remove("result").unwrap_or_default()),
@@ -125,24 +113,15 @@ mod tests {
         assert_eq!(answer.answers(), Some(3));
         assert_eq!(
             answer,
-            Inbound::Response {
-                id: json!(3),
-                outcome: Outcome::Result(json!({"tools": []})),
-            }
+            Inbound::Response { id: json!(3), outcome: Outcome::Result(json!({"tools": []})) }
         );
         assert_eq!(
             decode(br#"{"id":"p","method":"ping"}"#),
-            Inbound::Request {
-                id: json!("p"),
-                method: "ping".to_owned(),
-                params: Value::Null,
-            }
+            Inbound::Request { id: json!("p"), method: "ping".to_owned(), params: Value::Null }
         );
         assert_eq!(
             decode(br#"{"method":"notifications/progress","params":{}}"#),
-            Inbound::Notification {
-                method: "notifications/progress".to_owned(),
-            }
+            Inbound::Notification { method: "notifications/progress".to_owned() }
         );
     }
 
@@ -164,26 +143,16 @@ mod tests {
 
     #[test]
     fn a_strange_answer_still_finds_its_call() {
-        for line in [
-            br#"{"id":1,"error":null}"#.as_slice(),
-            br#"{"id":1,"error":"text"}"#,
-            br#"{"id":1}"#,
-        ] {
+        for line in [br#"{"id":1,"error":null}"#.as_slice(), br#"{"id":1,"error":"text"}"#, br#"{"id":1}"#] {
             assert_eq!(
                 decode(line),
-                Inbound::Response {
-                    id: json!(1),
-                    outcome: Outcome::Result(Value::Null),
-                }
+                Inbound::Response { id: json!(1), outcome: Outcome::Result(Value::Null) }
             );
         }
         let Inbound::Response { outcome, .. } = decode(br#"{"id":1,"error":{}}"#) else {
             panic!("not an answer");
         };
-        assert!(matches!(
-            outcome,
-            Outcome::Error(RpcError { code: -32603, .. })
-        ));
+        assert!(matches!(outcome, Outcome::Error(RpcError { code: -32603, .. })));
     }
 
     #[test]
@@ -196,13 +165,7 @@ mod tests {
     fn c43_noise_is_told_from_blank_lines() {
         assert_eq!(decode(b""), Inbound::Blank);
         assert_eq!(decode(b" \t\r"), Inbound::Blank);
-        for noise in [
-            b"not json".as_slice(),
-            b"[1]",
-            b"42",
-            br#"{"id":null,"result":1}"#,
-            b"{}",
-        ] {
+        for noise in [b"not json".as_slice(), b"[1]", b"42", br#"{"id":null,"result":1}"#, b"{}"] {
             assert_eq!(decode(noise), Inbound::Unparsable);
         }
     }

@@ -55,10 +55,7 @@ mod tests {
         assert!(cut.len() <= 4096);
         assert!(cut.starts_with("first\n") && cut.ends_with("\nlast"));
         let elided = text.len() - (4096 - ELISION_MARKER_BYTES);
-        let marker = format!(
-            "\n[... {elided} of {} bytes elided from tool result ...]\n",
-            text.len()
-        );
+        let marker = format!("\n[... {elided} of {} bytes elided from tool result ...]\n", text.len());
         assert!(cut.contains(&marker), "{cut}");
     }
 

@@ -140,10 +140,7 @@ mod tests {
                  \"clientInfo\":{client},\"protocolVersion\":\"2025-11-25\"}}}}\n"
             )
         );
-        assert_eq!(
-            text(initialized()),
-            "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n"
-        );
+        assert_eq!(text(initialized()), "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
     }
 
     #[test]
@@ -169,9 +166,7 @@ mod tests {
         assert!(!text(call).contains("arguments"));
         for (wrong, word) in [(json!([1]), "an array"), (json!("{}"), "a string")] {
             let error = check_arguments(&wrong).expect_err("refused");
-            assert!(error
-                .to_string()
-                .starts_with("arguments must be a JSON object"));
+            assert!(error.to_string().starts_with("arguments must be a JSON object"));
             assert_eq!(error.found, word);
         }
     }
@@ -188,10 +183,7 @@ mod tests {
     #[test]
     fn requests_of_the_server_get_an_empty_or_declining_answer() {
         let to = |method| text(answer(&json!("s-1"), method));
-        assert_eq!(
-            to("ping"),
-            "{\"id\":\"s-1\",\"jsonrpc\":\"2.0\",\"result\":{}}\n"
-        );
+        assert_eq!(to("ping"), "{\"id\":\"s-1\",\"jsonrpc\":\"2.0\",\"result\":{}}\n");
         assert!(to("roots/list").contains(r#""result":{"roots":[]}"#));
         assert!(to("elicitation/create").contains(r#""action":"decline""#));
         assert!(to("sampling/createMessage").contains("-32601"));

@@ -90,10 +90,7 @@ impl ToolSpec {
         Some(Self {
             name: take_string(&mut tool, "name")?,
             description: take_string(&mut tool, "description").unwrap_or_default(),
-            input_schema: tool
-                .remove("inputSchema")
-                .filter(Value::is_object)
-                .unwrap_or_else(|| json!({})),
+            input_schema: tool.remove("inputSchema").filter(Value::is_object).unwrap_or_else(|| json!({})),
         })
     }
 }
@@ -127,11 +124,7 @@ mod tests {
                     description: "does b".to_owned(),
                     input_schema: json!({ "type": "object" }),
                 },
-                ToolSpec {
-                    name: "a".to_owned(),
-                    description: String::new(),
-                    input_schema: json!({}),
-                },
+                ToolSpec { name: "a".to_owned(), description: String::new(), input_schema: json!({}) },
             ]
         );
         assert_eq!(page.next_cursor.as_deref(), Some("2"));

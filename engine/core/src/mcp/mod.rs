@@ -18,9 +18,7 @@ pub use catalogue::{check_server_count, Catalogue, CatalogueError, Tool, SERVERS
 pub use decode::{decode, Inbound, Outcome, RpcError};
 pub use elide::{clamp, elide_middle, ELISION_MARKER_BYTES};
 pub use event::ServerEvent;
-pub use listing::{
-    ListingError, ToolSpec, ToolsPage, TOOL_DESCRIPTION_MAX_BYTES, TOOL_SCHEMA_MAX_BYTES,
-};
+pub use listing::{ListingError, ToolSpec, ToolsPage, TOOL_DESCRIPTION_MAX_BYTES, TOOL_SCHEMA_MAX_BYTES};
 pub use names::{
     check_bare_name, check_server_name, is_hook, qualify, NameError, NAME_MAX_BYTES,
     QUALIFIED_NAME_MAX_BYTES, SEPARATOR,

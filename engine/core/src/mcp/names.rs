@@ -109,21 +109,12 @@ mod tests {
     #[test]
     fn other_names_are_refused_with_their_reason() {
         assert_eq!(check_server_name(""), Err(NameError::Empty));
-        assert_eq!(
-            check_server_name(&"x".repeat(129)),
-            Err(NameError::TooLong { bytes: 129 })
-        );
+        assert_eq!(check_server_name(&"x".repeat(129)), Err(NameError::TooLong { bytes: 129 }));
         for (name, character) in [("a b", ' '), ("a.b", '.'), ("\u{e9}", '\u{e9}')] {
             let name = name.to_owned();
-            assert_eq!(
-                check_bare_name(&name.clone()),
-                Err(NameError::Character { name, character })
-            );
+            assert_eq!(check_bare_name(&name.clone()), Err(NameError::Character { name, character }));
         }
-        assert!(matches!(
-            check_bare_name("x__y"),
-            Err(NameError::Separator { .. })
-        ));
+        assert!(matches!(check_bare_name("x__y"), Err(NameError::Separator { .. })));
     }
 
     #[test]

@@ -28,10 +28,7 @@ pub struct ResultLimits {
 
 impl Default for ResultLimits {
     fn default() -> Self {
-        Self {
-            text_bytes: RESULT_TEXT_DEFAULT_BYTES,
-            total_bytes: RESULT_TOTAL_MAX_BYTES,
-        }
+        Self { text_bytes: RESULT_TEXT_DEFAULT_BYTES, total_bytes: RESULT_TOTAL_MAX_BYTES }
     }
 }
 
@@ -49,11 +46,7 @@ pub struct CallResult {
 impl CallResult {
     /// A call that failed on its way.
     pub fn not_returned(text: impl Into<String>) -> Self {
-        Self {
-            parts: vec![Part::Text(text.into())],
-            is_error: true,
-            returned: false,
-        }
+        Self { parts: vec![Part::Text(text.into())], is_error: true, returned: false }
     }
 }
 
@@ -99,11 +92,7 @@ fn rejected(error: &RpcError, limits: ResultLimits) -> CallResult {
     if let Some(data) = &error.data {
         text.push_str(&format!("({})", compact(data)));
     }
-    CallResult {
-        parts: vec![Part::Text(clamp(&text, limits.text_bytes))],
-        is_error: true,
-        returned: true,
-    }
+    CallResult { parts: vec![Part::Text(clamp(&text, limits.text_bytes))], is_error: true, returned: true }
 }
 
 /// The result's content, or nothing if a part of it has an unknown shape.
@@ -121,11 +110,7 @@ fn convert(result: &Value, limits: ResultLimits) -> Option<CallResult> {
     for block in blocks {
         shaper.take(block)?;
     }
-    Some(CallResult {
-        parts: shaper.finish(),
-        is_error,
-        returned: true,
-    })
+    Some(CallResult { parts: shaper.finish(), is_error, returned: true })
 }
 
 /// Gathers text until an image or the end, and keeps both within their limits.
@@ -139,13 +124,7 @@ struct Shaper {
 
 impl Shaper {
     fn new(limits: ResultLimits) -> Self {
-        Self {
-            limits,
-            parts: Vec::new(),
-            text: String::new(),
-            used_text_bytes: 0,
-            used_bytes: 0,
-        }
+        Self { limits, parts: Vec::new(), text: String::new(), used_text_bytes: 0, used_bytes: 0 }
     }
 
     /// Takes one content block; nothing is returned if its shape is unknown.
@@ -188,10 +167,7 @@ impl Shaper {
         }
         self.flush_text();
         self.used_bytes += image_bytes;
-        self.parts.push(Part::Image {
-            data: data.to_owned(),
-            mime: mime.to_owned(),
-        });
+        self.parts.push(Part::Image { data: data.to_owned(), mime: mime.to_owned() });
     }
 
     fn text_budget(&self) -> usize {

@@ -4,15 +4,10 @@ use serde_json::json;
 
 use super::*;
 
-const SMALL: ResultLimits = ResultLimits {
-    text_bytes: 1024,
-    total_bytes: 4096,
-};
+const SMALL: ResultLimits = ResultLimits { text_bytes: 1024, total_bytes: 4096 };
 
 fn answer(result: Value) -> Vec<u8> {
-    json!({ "jsonrpc": "2.0", "id": 4, "result": result })
-        .to_string()
-        .into_bytes()
+    json!({ "jsonrpc": "2.0", "id": 4, "result": result }).to_string().into_bytes()
 }
 
 fn shape(result: Value, limits: ResultLimits) -> CallResult {
@@ -28,23 +23,13 @@ fn text(text: impl Into<String>) -> Part {
 }
 
 fn image(data: &str, mime: &str) -> Part {
-    Part::Image {
-        data: data.to_owned(),
-        mime: mime.to_owned(),
-    }
+    Part::Image { data: data.to_owned(), mime: mime.to_owned() }
 }
 
 #[test]
 fn c17_two_texts_become_one_part_in_order() {
     let result = content(json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }]));
-    assert_eq!(
-        result,
-        CallResult {
-            parts: vec![text("a\nb")],
-            is_error: false,
-            returned: true,
-        }
-    );
+    assert_eq!(result, CallResult { parts: vec![text("a\nb")], is_error: false, returned: true });
 }
 
 #[test]
@@ -54,29 +39,20 @@ fn text_image_text_stay_three_parts_in_order() {
         { "type": "image", "data": "QUJD", "mimeType": "image/bmp" },
         { "type": "text", "text": "after" },
     ]));
-    assert_eq!(
-        result.parts,
-        [text("before"), image("QUJD", "image/bmp"), text("after")]
-    );
+    assert_eq!(result.parts, [text("before"), image("QUJD", "image/bmp"), text("after")]);
 }
 
 #[test]
 fn an_image_over_the_rest_of_the_total_becomes_a_note() {
     let fits = "x".repeat(SMALL.total_bytes - "image/png".len());
     for (data, kept) in [(fits.clone(), true), (format!("{fits}x"), false)] {
-        let result = shape(
-            json!({ "content": [{ "type": "image", "data": data, "mimeType": "image/png" }] }),
-            SMALL,
-        );
+        let result =
+            shape(json!({ "content": [{ "type": "image", "data": data, "mimeType": "image/png" }] }), SMALL);
         let note = format!(
             "[image elided: image/png, {} base64 bytes exceeds remaining tool-result budget]",
             data.len()
         );
-        let wanted = if kept {
-            image(&data, "image/png")
-        } else {
-            text(note)
-        };
+        let wanted = if kept { image(&data, "image/png") } else { text(note) };
         assert_eq!(result.parts, [wanted]);
     }
 }
@@ -99,10 +75,8 @@ fn text_that_waits_counts_against_a_following_image() {
 #[test]
 fn a_large_image_is_not_cut_by_the_text_limit() {
     let data = "x".repeat(3000);
-    let result = shape(
-        json!({ "content": [{ "type": "image", "data": data, "mimeType": "image/png" }] }),
-        SMALL,
-    );
+    let result =
+        shape(json!({ "content": [{ "type": "image", "data": data, "mimeType": "image/png" }] }), SMALL);
     assert_eq!(result.parts, [image(&data, "image/png")]);
 }
 
@@ -155,23 +129,13 @@ fn a_result_without_content_is_empty_and_no_error() {
         json!({ "structuredContent": { "a": 1 }, "isError": null }),
         json!({ "content": [{ "type": "text", "text": "" }] }),
     ] {
-        assert_eq!(
-            shape(result, SMALL),
-            CallResult {
-                parts: Vec::new(),
-                is_error: false,
-                returned: true,
-            }
-        );
+        assert_eq!(shape(result, SMALL), CallResult { parts: Vec::new(), is_error: false, returned: true });
     }
 }
 
 #[test]
 fn an_error_of_the_tool_is_returned_and_an_error() {
-    let result = shape(
-        json!({ "content": [{ "type": "text", "text": "no" }], "isError": true }),
-        SMALL,
-    );
+    let result = shape(json!({ "content": [{ "type": "text", "text": "no" }], "isError": true }), SMALL);
     assert_eq!((result.is_error, result.returned), (true, true));
     assert_eq!(result.parts, [text("no")]);
 }
@@ -201,12 +165,7 @@ fn c20_a_protocol_error_is_a_result_the_model_can_act_on() {
     let line = br#"{"id":4,"error":{"code":-32602,"message":"bad","data":{"b":1,"a":2}}}"#;
     let result = shape_result("s__t", line, SMALL);
     assert_eq!((result.is_error, result.returned), (true, true));
-    assert_eq!(
-        result.parts,
-        [text(
-            r#"Tool call rejected: Mcp error: -32602: bad({"a":2,"b":1})"#
-        )]
-    );
+    assert_eq!(result.parts, [text(r#"Tool call rejected: Mcp error: -32602: bad({"a":2,"b":1})"#)]);
 }
 
 #[test]
@@ -223,18 +182,12 @@ fn a_long_protocol_error_is_cut_at_its_end() {
 fn c36_c38_broken_characters_become_replacements() {
     let mut line = br#"{"id":4,"result":{"content":[{"type":"text","text":"a\ud99c "#.to_vec();
     line.extend(b"f\xffo\"}]}}");
-    assert_eq!(
-        shape_result("s__t", &line, SMALL).parts,
-        [text("a\u{fffd} f\u{fffd}o")]
-    );
+    assert_eq!(shape_result("s__t", &line, SMALL).parts, [text("a\u{fffd} f\u{fffd}o")]);
 }
 
 #[test]
 fn failures_on_the_way_name_the_tool_and_what_to_do() {
-    assert_eq!(
-        transport_closed("s__t"),
-        CallResult::not_returned("mcp: call s__t: Transport closed")
-    );
+    assert_eq!(transport_closed("s__t"), CallResult::not_returned("mcp: call s__t: Transport closed"));
     let Part::Text(late) = &timed_out("s__t", 660).parts[0] else {
         panic!("a text");
     };

@@ -15,9 +15,7 @@ fn route(target: &Target<'_>) -> Route {
     let name = target.model.to_lowercase();
     let mut words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let is_gpt = |word: &str| word.starts_with("gpt") || matches!(word, "sol" | "luna" | "terra");
-    let is_claude = |word: &str| {
-        matches!(word, "claude" | "opus" | "sonnet" | "haiku" | "mythos" | "fable")
-    };
+    let is_claude = |word: &str| matches!(word, "claude" | "opus" | "sonnet" | "haiku" | "mythos" | "fable");
     if words.clone().any(is_gpt) {
         Route::new("/ai-gateway/openai/v1/responses", Dialect::Responses, false)
     } else if words.any(is_claude) {

@@ -16,13 +16,8 @@ use crate::dialect::Dialect;
 use crate::effort::Effort;
 
 /// Every provider, in the order in which error texts list them.
-const PROVIDERS: [&Spec; 5] = [
-    &anthropic::SPEC,
-    &openai::SPEC,
-    &openrouter::SPEC,
-    &databricks::SPEC,
-    &databricks_v2::SPEC,
-];
+const PROVIDERS: [&Spec; 5] =
+    [&anthropic::SPEC, &openai::SPEC, &openrouter::SPEC, &databricks::SPEC, &databricks_v2::SPEC];
 
 /// What there is to know of a provider.
 #[derive(Debug)]
@@ -240,7 +235,9 @@ mod tests {
         for name in ["databricks-claude-opus-4-7", "Opus", "SONNET", "haiku", "mythos", "fable"] {
             assert_eq!(route("databricks_v2", name).path, "/ai-gateway/anthropic/v1/messages", "{name}");
         }
-        for name in ["gemini", "custom", "consolidated-llama", "terraform-coder", "corpus-reranker", "octopus-model"] {
+        for name in
+            ["gemini", "custom", "consolidated-llama", "terraform-coder", "corpus-reranker", "octopus-model"]
+        {
             assert_eq!(route("databricks_v2", name).path, "/ai-gateway/mlflow/v1/chat/completions", "{name}");
         }
     }

@@ -14,9 +14,7 @@ use serde_json::Value;
 use crate::acp::{blocks, Profile};
 
 pub use head::Head;
-pub use outcome::{
-    CallOutcome, Failure, Hook, HookOutcome, Objection, Outcome, StartedCall, StopReason,
-};
+pub use outcome::{CallOutcome, Failure, Hook, HookOutcome, Objection, Outcome, StartedCall, StopReason};
 pub use session::{SessionOpened, SessionOption, Skill, Source};
 
 /// The version that this code writes for every kind.

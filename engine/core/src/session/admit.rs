@@ -129,9 +129,23 @@ impl Session {
                 let head = Head::RoundAnswered { asked, status, headers, elapsed_ms, jitter_permille };
                 self.is_asking(asked).then_some(Record { head, raw: body })
             }
-            Input::AttemptFailed { asked, failure, headers, body, retry_after_ms, elapsed_ms, jitter_permille } => {
-                let head =
-                    Head::AttemptFailed { asked, failure, headers, retry_after_ms, elapsed_ms, jitter_permille };
+            Input::AttemptFailed {
+                asked,
+                failure,
+                headers,
+                body,
+                retry_after_ms,
+                elapsed_ms,
+                jitter_permille,
+            } => {
+                let head = Head::AttemptFailed {
+                    asked,
+                    failure,
+                    headers,
+                    retry_after_ms,
+                    elapsed_ms,
+                    jitter_permille,
+                };
                 self.is_asking(asked).then_some(Record { head, raw: body })
             }
             Input::CallFinished { asked, index, outcome, line, elapsed_ms } => {
@@ -148,8 +162,9 @@ impl Session {
                 let draining = self.is_calling(asked) && self.turn.as_ref().is_some_and(|t| t.cancelled);
                 draining.then(|| Record::bare(Head::DrainExpired { asked }))
             }
-            Input::ServerChanged { server, change } => (server < self.servers.len())
-                .then(|| Record::bare(Head::ServerChanged { server, change })),
+            Input::ServerChanged { server, change } => {
+                (server < self.servers.len()).then(|| Record::bare(Head::ServerChanged { server, change }))
+            }
             Input::HooksFinished { asked, hook, servers, outcomes, lines } => {
                 let head = Head::HooksFinished { asked, hook, servers, outcomes };
                 self.is_hooked(asked, hook).then_some(Record { head, raw: lines })
@@ -210,7 +225,10 @@ impl Session {
         };
         let known = [SessionOption::Model, SessionOption::ThoughtLevel];
         let Some(option) = known.into_iter().find(|option| option.as_str() == set.option) else {
-            return refused_option(id, &format!("unknown option `{}`; use model or thought_level", set.option));
+            return refused_option(
+                id,
+                &format!("unknown option `{}`; use model or thought_level", set.option),
+            );
         };
         let fits = match option {
             SessionOption::Model => !set.value.trim().is_empty(),

@@ -202,7 +202,7 @@ impl Session {
                 index,
                 id: slot.id.clone(),
                 name: slot.name.clone(),
-                server: self.opened.catalogue.servers[*server].clone(),
+                server: self.opened.catalogue.servers.get(*server).cloned().unwrap_or_default(),
             }),
             _ => None,
         });

@@ -428,5 +428,7 @@ impl Session {
 fn wants_responses(outcome: &Outcome) -> bool {
     let Outcome::Failed { code: crate::acp::code::FAILED, message } = outcome else { return false };
     let message = message.to_lowercase();
-    ["/v1/responses", "responses api instead", "use the responses api"].iter().any(|words| message.contains(words))
+    ["/v1/responses", "responses api instead", "use the responses api"]
+        .iter()
+        .any(|words| message.contains(words))
 }

@@ -3,10 +3,10 @@
 use serde_json::{json, Map};
 
 use crate::content::text_form;
+use crate::content::Part;
 use crate::dialect::AnsweredCall;
 use crate::guard;
 use crate::history::{Assistant, Call, Item, ToolResult};
-use crate::content::Part;
 use crate::mcp::{shape_result, ResultLimits};
 use crate::record::{Hook, HookOutcome, Objection, Outcome};
 use crate::retry::Attempts;
@@ -31,7 +31,8 @@ impl Session {
 
     pub(super) fn took_summary(&mut self, summary: String) {
         if summary.trim().is_empty() {
-            self.outbox.push(Effect::Warn("a handoff summary was blank; the history is only truncated".into()));
+            self.outbox
+                .push(Effect::Warn("a handoff summary was blank; the history is only truncated".into()));
             self.set_phase(Phase::Boundary(Compaction::Skipped));
             return;
         }
@@ -152,12 +153,8 @@ fn as_call(objection: &Objection) -> [Item; 2] {
     let (server, hook) = (&objection.server, Hook::Stop.as_str());
     let id = format!("buzz_hook_{hook}_{server}_{}", objection.ordinal);
     let text = json!({"hook": hook, "server": server, "text": objection.text}).to_string();
-    let call = Call {
-        id: id.clone(),
-        name: format!("{server}__{hook}"),
-        arguments: Map::new(),
-        extra: Map::new(),
-    };
+    let call =
+        Call { id: id.clone(), name: format!("{server}__{hook}"), arguments: Map::new(), extra: Map::new() };
     [
         Item::Assistant(Assistant { calls: vec![call], ..Assistant::default() }),
         Item::ToolResult(ToolResult { id, parts: vec![Part::Text(text)], is_error: false }),

@@ -111,11 +111,13 @@ impl Session {
 }
 
 fn result_of<'a>(items: &'a [Item], id: &str) -> Option<&'a ToolResult> {
-    items.iter().map_while(|item| match item {
-        Item::ToolResult(result) => Some(result),
-        Item::User(_) | Item::UserParts(_) | Item::Assistant(_) => None,
-    })
-    .find(|result| result.id == id)
+    items
+        .iter()
+        .map_while(|item| match item {
+            Item::ToolResult(result) => Some(result),
+            Item::User(_) | Item::UserParts(_) | Item::Assistant(_) => None,
+        })
+        .find(|result| result.id == id)
 }
 
 /// A result's text as the client knew it: the reflection line was never told.

@@ -162,7 +162,11 @@ pub(super) struct Slot {
 /// How far a call is.
 #[derive(Clone, Debug)]
 pub(super) enum Progress {
-    Waiting { server: usize, bare: String, arguments: serde_json::Map<String, serde_json::Value> },
+    Waiting {
+        server: usize,
+        bare: String,
+        arguments: serde_json::Map<String, serde_json::Value>,
+    },
     Started,
     /// A skill is being read for it.
     Loading,
@@ -262,8 +266,8 @@ impl Session {
 
     /// Whether the model may be shown `tool` now.
     pub(super) fn is_offered(&self, tool: &Tool) -> bool {
-        let server = &self.servers[tool.server];
-        !tool.hook && !server.exhausted && server.tools.contains(&tool.bare)
+        let offers = |server: &ServerState| !server.exhausted && server.tools.contains(&tool.bare);
+        !tool.hook && self.servers.get(tool.server).is_some_and(offers)
     }
 
     pub(super) fn encode_tools(&mut self) {

@@ -49,10 +49,7 @@ fn the_system_prompt_has_one_origin() {
     std::fs::write(&file, "from a file\n").expect("written");
     let path = file.to_str().expect("UTF-8");
     let prompt = |inline, file| {
-        let changes = [
-            ("BUZZ_AGENT_SYSTEM_PROMPT", inline),
-            ("BUZZ_AGENT_SYSTEM_PROMPT_FILE", file),
-        ];
+        let changes = [("BUZZ_AGENT_SYSTEM_PROMPT", inline), ("BUZZ_AGENT_SYSTEM_PROMPT_FILE", file)];
         read("openai", &changes).map(|config| config.system_prompt)
     };
     let built_in = prompt(None, None).expect("legal");
@@ -60,58 +57,35 @@ fn the_system_prompt_has_one_origin() {
     assert!(built_in.text.contains("buzz-agent"));
     assert_eq!(
         prompt(Some(""), None),
-        Ok(SystemPrompt {
-            text: String::new(),
-            source: PromptSource::Variable,
-        })
+        Ok(SystemPrompt { text: String::new(), source: PromptSource::Variable })
     );
     assert_eq!(
         prompt(None, Some(path)),
-        Ok(SystemPrompt {
-            text: "from a file\n".to_owned(),
-            source: PromptSource::File(file.clone()),
-        })
+        Ok(SystemPrompt { text: "from a file\n".to_owned(), source: PromptSource::File(file.clone()) })
     );
     assert_eq!(prompt(Some(""), Some("")), Err(ConfigError::TwoPrompts));
-    let gone = prompt(None, Some("/nowhere/prompt"))
-        .expect_err("unreadable")
-        .to_string();
+    let gone = prompt(None, Some("/nowhere/prompt")).expect_err("unreadable").to_string();
     assert!(gone.starts_with("config: read /nowhere/prompt: "), "{gone}");
 }
 
 #[test]
 fn flags_are_numbers() {
     let reply = |value| with("BUZZ_AGENT_REQUIRE_REPLY", value).map(|c| c.limits.require_reply);
-    assert_eq!(
-        (reply("0"), reply("1"), reply("255")),
-        (Ok(false), Ok(true), Ok(true))
-    );
+    assert_eq!((reply("0"), reply("1"), reply("255")), (Ok(false), Ok(true), Ok(true)));
     for value in ["true", "yes", "", "256", "-1"] {
         let text = text(with("BUZZ_AGENT_REQUIRE_REPLY", value));
-        assert!(
-            text.starts_with("config: BUZZ_AGENT_REQUIRE_REPLY: "),
-            "{text}"
-        );
+        assert!(text.starts_with("config: BUZZ_AGENT_REQUIRE_REPLY: "), "{text}");
     }
-    assert_eq!(
-        with("BUZZ_AGENT_NO_HINTS", "2").map(|c| c.limits.hints),
-        Ok(false)
-    );
+    assert_eq!(with("BUZZ_AGENT_NO_HINTS", "2").map(|c| c.limits.hints), Ok(false));
 }
 
 #[test]
 fn numbers_are_read_strictly() {
     for value in ["", " 5", "5 ", "1_000", "5s", "-1", "1.5", "4294967296"] {
         let text = text(with("BUZZ_AGENT_MAX_ROUNDS", value));
-        assert!(
-            text.starts_with("config: BUZZ_AGENT_MAX_ROUNDS: "),
-            "{value}: {text}"
-        );
+        assert!(text.starts_with("config: BUZZ_AGENT_MAX_ROUNDS: "), "{value}: {text}");
     }
-    assert_eq!(
-        with("BUZZ_AGENT_MAX_ROUNDS", "7").map(|c| c.limits.max_rounds),
-        Ok(7)
-    );
+    assert_eq!(with("BUZZ_AGENT_MAX_ROUNDS", "7").map(|c| c.limits.max_rounds), Ok(7));
 }
 
 #[test]
@@ -126,11 +100,7 @@ fn the_defaults_are_those_of_the_sheet() {
             llm_timeout: Duration::from_secs(240),
             tool_timeout: Duration::from_secs(660),
             mcp_init_timeout: Duration::from_secs(30),
-            mcp_restart: RestartPolicy {
-                max_attempts: 3,
-                base_ms: 500,
-                max_ms: 30_000,
-            },
+            mcp_restart: RestartPolicy { max_attempts: 3, base_ms: 500, max_ms: 30_000 },
             max_sessions: usize::MAX,
             max_line_bytes: 4_194_304,
             max_history_bytes: 16_777_216,
@@ -195,11 +165,9 @@ fn the_context_must_exceed_the_output() {
     };
     assert!(window("1001").is_ok());
     let text = text(window("1000"));
-    for word in [
-        "BUZZ_AGENT_MAX_CONTEXT_TOKENS=1000",
-        "BUZZ_AGENT_MAX_OUTPUT_TOKENS=1000",
-        "room for the response",
-    ] {
+    for word in
+        ["BUZZ_AGENT_MAX_CONTEXT_TOKENS=1000", "BUZZ_AGENT_MAX_OUTPUT_TOKENS=1000", "room for the response"]
+    {
         assert!(text.contains(word), "{text}");
     }
 }
@@ -214,16 +182,12 @@ fn the_first_error_counts() {
             ("BUZZ_AGENT_THINKING_EFFORT", Some("extreme")),
         ],
     ));
-    assert!(
-        text.starts_with("config: BUZZ_AGENT_MAX_ROUNDS: "),
-        "{text}"
-    );
+    assert!(text.starts_with("config: BUZZ_AGENT_MAX_ROUNDS: "), "{text}");
 }
 
 #[test]
 fn the_hook_servers_are_none_all_or_named() {
-    let named =
-        |names: &[&str]| HookServers::Named(names.iter().map(|n| (*n).to_owned()).collect());
+    let named = |names: &[&str]| HookServers::Named(names.iter().map(|n| (*n).to_owned()).collect());
     for (value, wanted) in [
         (None, HookServers::None),
         (Some(""), HookServers::None),
@@ -249,14 +213,8 @@ fn effort_is_a_word_in_any_case_or_unset() {
         assert_eq!(effort(word.as_str()), Ok(Some(word)));
     }
     let text = text(with("BUZZ_AGENT_THINKING_EFFORT", "Extreme"));
-    assert!(
-        text.contains("BUZZ_AGENT_THINKING_EFFORT=extreme"),
-        "{text}"
-    );
-    assert!(
-        text.contains("none|minimal|low|medium|high|xhigh|max"),
-        "{text}"
-    );
+    assert!(text.contains("BUZZ_AGENT_THINKING_EFFORT=extreme"), "{text}");
+    assert!(text.contains("none|minimal|low|medium|high|xhigh|max"), "{text}");
 }
 
 #[test]
@@ -273,22 +231,12 @@ fn anthropic_knows_no_effort_below_low() {
 #[test]
 fn the_home_of_logs_is_named_or_found() {
     let home = |waxlog, state, home| {
-        let changes = [
-            ("WAXLOG_HOME", waxlog),
-            ("XDG_STATE_HOME", state),
-            ("HOME", home),
-        ];
+        let changes = [("WAXLOG_HOME", waxlog), ("XDG_STATE_HOME", state), ("HOME", home)];
         read("openai", &changes).map(|config| config.home)
     };
     let path = |text| Ok(Path::new(text).to_owned());
-    assert_eq!(
-        home(Some("/logs"), Some("/state"), Some("/h")),
-        path("/logs")
-    );
-    assert_eq!(
-        home(Some(""), Some("/state"), Some("/h")),
-        path("/state/waxlog")
-    );
+    assert_eq!(home(Some("/logs"), Some("/state"), Some("/h")), path("/logs"));
+    assert_eq!(home(Some(""), Some("/state"), Some("/h")), path("/state/waxlog"));
     assert_eq!(home(None, None, Some("/h")), path("/h/.local/state/waxlog"));
     assert_eq!(home(None, None, None), Err(ConfigError::NoHome));
 }
@@ -296,10 +244,7 @@ fn the_home_of_logs_is_named_or_found() {
 #[test]
 fn durability_is_process_or_power() {
     let durability = |value| with("WAXLOG_DURABILITY", value).map(|config| config.durability);
-    assert_eq!(
-        read("openai", &[]).map(|c| c.durability),
-        Ok(Durability::Process)
-    );
+    assert_eq!(read("openai", &[]).map(|c| c.durability), Ok(Durability::Process));
     assert_eq!(durability("process"), Ok(Durability::Process));
     assert_eq!(durability("power"), Ok(Durability::Power));
     assert!(text(with("WAXLOG_DURABILITY", "none")).contains("WAXLOG_DURABILITY=none"));
@@ -310,9 +255,6 @@ fn the_debug_form_shows_no_key() {
     for provider in ["anthropic", "openai", "openrouter"] {
         let config = read(provider, &[]).expect("legal");
         let shown = format!("{config:?} {config:#?}");
-        assert!(
-            !shown.contains("canary") && shown.contains("***"),
-            "{shown}"
-        );
+        assert!(!shown.contains("canary") && shown.contains("***"), "{shown}");
     }
 }

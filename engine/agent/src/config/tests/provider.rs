@@ -8,20 +8,14 @@ use super::*;
 fn no_or_a_blank_provider_names_the_variable() {
     for value in [None, Some(""), Some("  ")] {
         let text = text(read("", &[("BUZZ_AGENT_PROVIDER", value)]));
-        assert!(
-            text.starts_with("config: BUZZ_AGENT_PROVIDER is required"),
-            "{text}"
-        );
+        assert!(text.starts_with("config: BUZZ_AGENT_PROVIDER is required"), "{text}");
     }
 }
 
 #[test]
 fn an_unknown_provider_is_named_as_typed() {
     let text = text(read("MistralAI", &[]));
-    assert!(
-        text.starts_with("config: BUZZ_AGENT_PROVIDER=MistralAI not supported"),
-        "{text}"
-    );
+    assert!(text.starts_with("config: BUZZ_AGENT_PROVIDER=MistralAI not supported"), "{text}");
 }
 
 #[test]
@@ -47,10 +41,7 @@ fn a_missing_or_blank_key_is_named() {
         ("openrouter", "OPENROUTER_API_KEY"),
     ] {
         for value in [None, Some(" ")] {
-            assert_eq!(
-                text(read(provider, &[(key, value)])),
-                format!("config: {key} required")
-            );
+            assert_eq!(text(read(provider, &[(key, value)])), format!("config: {key} required"));
         }
     }
 }
@@ -61,24 +52,11 @@ fn databricks_needs_a_model_then_a_host_and_no_token() {
         let changes: Vec<_> = names.iter().map(|name| (*name, None)).collect();
         read("databricks", &changes)
     };
-    assert_eq!(
-        text(without(&["DATABRICKS_MODEL", "DATABRICKS_HOST"])),
-        "config: DATABRICKS_MODEL required"
-    );
-    assert_eq!(
-        text(without(&["DATABRICKS_HOST"])),
-        "config: DATABRICKS_HOST required"
-    );
+    assert_eq!(text(without(&["DATABRICKS_MODEL", "DATABRICKS_HOST"])), "config: DATABRICKS_MODEL required");
+    assert_eq!(text(without(&["DATABRICKS_HOST"])), "config: DATABRICKS_HOST required");
     assert_eq!(without(&[]).map(|c| c.provider.key), Ok(None));
     let config = read("databricks", &[("DATABRICKS_TOKEN", Some("dapi"))]).expect("legal");
-    assert_eq!(
-        config
-            .provider
-            .key
-            .map(|key| key.expose().clone())
-            .as_deref(),
-        Some("dapi")
-    );
+    assert_eq!(config.provider.key.map(|key| key.expose().clone()).as_deref(), Some("dapi"));
 }
 
 #[test]
@@ -87,10 +65,7 @@ fn the_general_model_beats_the_one_of_the_provider() {
         let changes = [("BUZZ_AGENT_MODEL", general), ("OPENAI_COMPAT_MODEL", own)];
         read("openai", &changes).map(|config| config.provider.model)
     };
-    assert_eq!(
-        model(Some("general"), Some("own")).as_deref(),
-        Ok("general")
-    );
+    assert_eq!(model(Some("general"), Some("own")).as_deref(), Ok("general"));
     assert_eq!(model(None, Some("own")).as_deref(), Ok("own"));
     assert_eq!(model(Some(" "), Some("own")).as_deref(), Ok("own"));
     assert_eq!(model(None, Some(" own ")).as_deref(), Ok(" own "));
@@ -120,16 +95,9 @@ fn the_api_form_is_read_for_openai_only() {
         ("chat_completions", ApiMode::Chat),
         ("Responses", ApiMode::Responses),
     ] {
-        assert_eq!(
-            with("OPENAI_COMPAT_API", word).map(|c| c.provider.api),
-            Ok(api),
-            "{word}"
-        );
+        assert_eq!(with("OPENAI_COMPAT_API", word).map(|c| c.provider.api), Ok(api), "{word}");
     }
     let text = text(with("OPENAI_COMPAT_API", "Soap"));
-    assert!(
-        text.starts_with("config: OPENAI_COMPAT_API=Soap not supported ("),
-        "{text}"
-    );
+    assert!(text.starts_with("config: OPENAI_COMPAT_API=Soap not supported ("), "{text}");
     assert!(read("anthropic", &[("OPENAI_COMPAT_API", Some("Soap"))]).is_ok());
 }

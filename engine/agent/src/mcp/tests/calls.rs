@@ -25,16 +25,10 @@ fn arguments_arrive_as_they_are_and_null_is_left_out() {
     let server = stage.server(json!([{ "name": "echo", "calls": [{ "echo": true }] }]));
     let (_source, cancel) = cancel_pair();
     let ask = |arguments| {
-        let request = CallRequest {
-            arguments,
-            ..request("echo", &cancel)
-        };
+        let request = CallRequest { arguments, ..request("echo", &cancel) };
         task::block_on(server.call(request))
     };
-    assert_eq!(
-        answer(&ask(json!({ "b": [1.0, "x"], "a": null }))),
-        r#"{"a":null,"b":[1.0,"x"]}"#
-    );
+    assert_eq!(answer(&ask(json!({ "b": [1.0, "x"], "a": null }))), r#"{"a":null,"b":[1.0,"x"]}"#);
     answer(&ask(json!(null)));
     let last = stage.received("s").pop().expect("a call");
     assert_eq!(last["params"].get("arguments"), None);
@@ -70,11 +64,7 @@ fn c43_noise_on_stdout_costs_no_call() {
     let servers = stage.start(vec![stage.spec("s", script)]).expect("starts");
     let late = call_within(&servers.list[0], "t", Duration::from_millis(300));
     assert!(matches!(late.outcome, CallOutcome::TimedOut { .. }));
-    let objections = stage
-        .received("s")
-        .iter()
-        .filter(|m| m["error"]["code"] == -32700)
-        .count();
+    let objections = stage.received("s").iter().filter(|m| m["error"]["code"] == -32700).count();
     assert_eq!(objections, 2);
 }
 
@@ -95,10 +85,7 @@ fn requests_of_the_server_are_answered() {
     assert_eq!(answer(&call(&servers.list[0], "t")), "ok");
     let reply = |id: &str| {
         let received = stage.received("s");
-        received
-            .into_iter()
-            .find(|message| message["id"] == id)
-            .expect("a reply")
+        received.into_iter().find(|message| message["id"] == id).expect("a reply")
     };
     assert_eq!(reply("p")["result"], json!({}));
     assert_eq!(reply("r")["result"], json!({ "roots": [] }));
@@ -120,10 +107,7 @@ fn calls_to_one_server_run_side_by_side() {
             task::spawn(async move { server.call(request).await })
         })
         .collect();
-    let answers: Vec<_> = calls
-        .into_iter()
-        .map(|c| answer(&task::block_on(c)))
-        .collect();
+    let answers: Vec<_> = calls.into_iter().map(|c| answer(&task::block_on(c))).collect();
     assert_eq!(answers, ["a", "b", "c"]);
     assert!(begun.elapsed() < Duration::from_millis(1000));
 }
@@ -134,10 +118,7 @@ fn a_long_line_passes_in_both_directions() {
     let server = stage.server(json!([{ "name": "echo", "calls": [{ "echo": true }] }]));
     let (_source, cancel) = cancel_pair();
     let long = "x".repeat(3_000_000);
-    let request = CallRequest {
-        arguments: json!({ "long": long }),
-        ..request("echo", &cancel)
-    };
+    let request = CallRequest { arguments: json!({ "long": long }), ..request("echo", &cancel) };
     let report = task::block_on(server.call(request));
     assert_eq!(answer(&report).len(), long.len() + r#"{"long":""}"#.len());
 }
@@ -147,9 +128,7 @@ fn a_server_that_reads_nothing_costs_only_the_time_of_the_call() {
     let stage = Stage::new();
     let deaf = "read -r a; echo '{\"id\":0,\"result\":{}}'; read -r b; read -r c; \
                 echo '{\"id\":1,\"result\":{\"tools\":[{\"name\":\"t\"}]}}'; exec sleep 600";
-    let servers = stage
-        .start(vec![stage.shell("deaf", deaf)])
-        .expect("starts");
+    let servers = stage.start(vec![stage.shell("deaf", deaf)]).expect("starts");
     let (_source, cancel) = cancel_pair();
     let request = CallRequest {
         arguments: json!({ "long": "x".repeat(1_000_000) }),
@@ -174,20 +153,12 @@ fn a_cancelled_call_ends_at_once_and_the_server_is_told_and_lives() {
     source.cancel();
     let report = task::block_on(waiting);
     assert!(begun.elapsed() < Duration::from_millis(300));
-    assert_eq!(
-        (report.outcome, report.events),
-        (CallOutcome::Cancelled, vec![])
-    );
+    assert_eq!((report.outcome, report.events), (CallOutcome::Cancelled, vec![]));
     let told = eventually("the notification", || {
         let received = stage.received("s");
-        received
-            .into_iter()
-            .find(|message| message["method"] == "notifications/cancelled")
+        received.into_iter().find(|message| message["method"] == "notifications/cancelled")
     });
-    assert_eq!(
-        told["params"],
-        json!({ "requestId": 2, "reason": "session cancelled" })
-    );
+    assert_eq!(told["params"], json!({ "requestId": 2, "reason": "session cancelled" }));
     // The late answer to the first call comes now, and must not be taken for the second's.
     std::thread::sleep(Duration::from_millis(600));
     assert_eq!(answer(&call(&server, "slow")), "next");

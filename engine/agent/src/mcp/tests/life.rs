@@ -26,12 +26,9 @@ fn c51_closing_leaves_no_process_behind() {
 #[test]
 fn closing_does_not_wait_for_servers_that_do_not_listen() {
     let stage = Stage::new();
-    let stubborn =
-        "trap '' TERM; read -r a; echo '{\"id\":0,\"result\":{}}'; read -r b; read -r c; \
+    let stubborn = "trap '' TERM; read -r a; echo '{\"id\":0,\"result\":{}}'; read -r b; read -r c; \
                     echo '{\"id\":1,\"result\":{\"tools\":[]}}'; while :; do sleep 1; done";
-    let specs = (0..4)
-        .map(|n| stage.shell(&format!("s{n}"), stubborn))
-        .collect();
+    let specs = (0..4).map(|n| stage.shell(&format!("s{n}"), stubborn)).collect();
     let servers = stage.start(specs).expect("starts");
     let begun = Instant::now();
     task::block_on(servers.close());
@@ -56,10 +53,7 @@ fn a_call_to_a_closed_server_is_answered_with_its_end() {
     eventually("the call", || (stage.calls("s") == 1).then_some(()));
     task::block_on(servers.close());
     let report = task::block_on(waiting);
-    assert!(
-        matches!(report.outcome, CallOutcome::TransportFailed { .. }),
-        "{report:?}"
-    );
+    assert!(matches!(report.outcome, CallOutcome::TransportFailed { .. }), "{report:?}");
 }
 
 async fn call_async(server: &Server) -> CallReport {

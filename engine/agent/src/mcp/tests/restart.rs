@@ -11,16 +11,9 @@ const SHORT: Duration = Duration::from_millis(300);
 
 fn died(report: &CallReport, wanted_attempt: u32) {
     match report.events.as_slice() {
-        [ServerEvent::Died {
-            attempt,
-            retry_in_ms,
-            ..
-        }] => {
+        [ServerEvent::Died { attempt, retry_in_ms, .. }] => {
             assert_eq!(*attempt, wanted_attempt);
-            assert!(
-                (BASE_MS * 8 / 10..=BASE_MS * 12 / 10).contains(retry_in_ms),
-                "{report:?}"
-            );
+            assert!((BASE_MS * 8 / 10..=BASE_MS * 12 / 10).contains(retry_in_ms), "{report:?}");
         }
         other => panic!("{other:?}"),
     }
@@ -37,10 +30,7 @@ fn a_server_that_dies_in_a_call_is_started_again_after_a_pause() {
     let server = stage.server(json!([{ "name": "t", "calls": [{ "exit": 3 }] }]));
     stage.write("s", json!({ "tools": [{ "name": "t" }] }));
     let report = call(&server, "t");
-    assert!(
-        matches!(report.outcome, CallOutcome::TransportFailed { .. }),
-        "{report:?}"
-    );
+    assert!(matches!(report.outcome, CallOutcome::TransportFailed { .. }), "{report:?}");
     died(&report, 1);
     let report = call(&server, "t");
     assert!(unavailable(&report).contains("is recovering"), "{report:?}");
@@ -62,12 +52,7 @@ fn a_server_that_died_between_calls_is_started_again_at_once() {
         eventually("its death", || (stat(pid)[0] == "Z").then_some(()));
     }
     let report = call(&server, "t");
-    let [ServerEvent::Died {
-        attempt: 0,
-        retry_in_ms: 0,
-        ..
-    }, restart] = report.events.as_slice()
-    else {
+    let [ServerEvent::Died { attempt: 0, retry_in_ms: 0, .. }, restart] = report.events.as_slice() else {
         panic!("{report:?}");
     };
     assert_eq!(*restart, restarted(&["t"]));
@@ -80,17 +65,11 @@ fn a_request_that_cannot_be_written_goes_out_again_once() {
     let closes_stdin = "echo $$ >>starts; read -r a; echo '{\"id\":0,\"result\":{}}'; \
                         read -r b; read -r c; exec 0<&-; \
                         echo '{\"id\":1,\"result\":{\"tools\":[{\"name\":\"t\"}]}}'; exec sleep 600";
-    let servers = stage
-        .start(vec![stage.shell("s", closes_stdin)])
-        .expect("starts");
+    let servers = stage.start(vec![stage.shell("s", closes_stdin)]).expect("starts");
     let report = call(&servers.list[0], "t");
-    assert!(
-        matches!(report.outcome, CallOutcome::TransportFailed { .. }),
-        "{report:?}"
-    );
+    assert!(matches!(report.outcome, CallOutcome::TransportFailed { .. }), "{report:?}");
     use ServerEvent::{Died, Restarted};
-    let [Died { attempt: 0, .. }, Restarted { .. }, Died { attempt: 1, .. }] =
-        report.events.as_slice()
+    let [Died { attempt: 0, .. }, Restarted { .. }, Died { attempt: 1, .. }] = report.events.as_slice()
     else {
         panic!("{report:?}");
     };
@@ -119,9 +98,7 @@ fn a_timeout_takes_the_other_calls_of_that_server_along_and_no_other_server() {
     let stage = Stage::new();
     let hangs = json!({ "tools": [{ "name": "t", "calls": [{ "hang": true }] }] });
     let slow = json!({ "tools": [{ "name": "t", "calls": [{ "delay_ms": 600 }] }] });
-    let servers = stage
-        .start(vec![stage.spec("a", hangs), stage.spec("b", slow)])
-        .expect("starts");
+    let servers = stage.start(vec![stage.spec("a", hangs), stage.spec("b", slow)]).expect("starts");
     let (_source, cancel) = cancel_pair();
     let spawn = |index: usize, timeout| {
         let (server, mut request) = (Arc::clone(&servers.list[index]), request("t", &cancel));
@@ -131,10 +108,7 @@ fn a_timeout_takes_the_other_calls_of_that_server_along_and_no_other_server() {
     let (short, long, other) = (spawn(0, SHORT), spawn(0, PATIENCE), spawn(1, PATIENCE));
     died(&task::block_on(short), 1);
     let long = task::block_on(long);
-    assert!(
-        matches!(long.outcome, CallOutcome::TransportFailed { .. }),
-        "{long:?}"
-    );
+    assert!(matches!(long.outcome, CallOutcome::TransportFailed { .. }), "{long:?}");
     assert_eq!(long.events, []);
     assert_eq!(answer(&task::block_on(other)), "ok");
 }
@@ -164,23 +138,14 @@ fn a_server_that_does_not_come_back_is_given_up() {
     call(&server, "t");
     sit_out_backoff();
     let report = call(&server, "t");
-    assert!(
-        unavailable(&report).contains("restart failed"),
-        "{report:?}"
-    );
-    assert!(matches!(
-        report.events.as_slice(),
-        [ServerEvent::RestartFailed { attempt: 2, .. }]
-    ));
+    assert!(unavailable(&report).contains("restart failed"), "{report:?}");
+    assert!(matches!(report.events.as_slice(), [ServerEvent::RestartFailed { attempt: 2, .. }]));
     sit_out_backoff();
     sit_out_backoff();
     let report = call(&server, "t");
     assert!(matches!(
         report.events.as_slice(),
-        [
-            ServerEvent::RestartFailed { attempt: 3, .. },
-            ServerEvent::Exhausted
-        ]
+        [ServerEvent::RestartFailed { attempt: 3, .. }, ServerEvent::Exhausted]
     ));
     let report = call(&server, "t");
     assert!(unavailable(&report).contains("exhausted"), "{report:?}");
@@ -204,18 +169,12 @@ fn a_tool_that_did_not_come_back_is_no_longer_available() {
     let stage = Stage::new();
     let calls = json!([{ "exit_after": 0 }]);
     let server = stage.server(json!([{ "name": "a", "calls": calls }, { "name": "b" }]));
-    stage.write(
-        "s",
-        json!({ "tools": [{ "name": "a" }, { "name": "new" }] }),
-    );
+    stage.write("s", json!({ "tools": [{ "name": "a" }, { "name": "new" }] }));
     answer(&call(&server, "a"));
     let pid = stage.starts("s")[0];
     eventually("its death", || (stat(pid)[0] == "Z").then_some(()));
     let report = call(&server, "b");
-    assert!(
-        unavailable(&report).contains("no longer available"),
-        "{report:?}"
-    );
+    assert!(unavailable(&report).contains("no longer available"), "{report:?}");
     assert_eq!(report.events.last(), Some(&restarted(&["a", "new"])));
     assert_eq!(answer(&call(&server, "a")), "ok");
 }

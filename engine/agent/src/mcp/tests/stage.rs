@@ -32,11 +32,7 @@ impl Stage {
             settings: ServerSettings {
                 env: Environment::from_iter([("PATH", path)]),
                 init_timeout: PATIENCE,
-                restart: RestartPolicy {
-                    max_attempts: 3,
-                    base_ms: BASE_MS,
-                    max_ms: 10_000,
-                },
+                restart: RestartPolicy { max_attempts: 3, base_ms: BASE_MS, max_ms: 10_000 },
             },
         }
     }
@@ -88,18 +84,12 @@ impl Stage {
         let text = std::fs::read_to_string(self.file(name, "jsonl")).unwrap_or_default();
         let entry = |line: &str| serde_json::from_str(line).expect("one entry");
         // A line that is being written is not read yet.
-        text.split_inclusive('\n')
-            .filter(|line| line.ends_with('\n'))
-            .map(entry)
-            .collect()
+        text.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(entry).collect()
     }
 
     /// The process ids of all its starts.
     pub(super) fn starts(&self, name: &str) -> Vec<u64> {
-        self.log(name)
-            .iter()
-            .filter_map(|entry| entry["start"].as_u64())
-            .collect()
+        self.log(name).iter().filter_map(|entry| entry["start"].as_u64()).collect()
     }
 
     /// What it was sent, over all starts.
@@ -111,19 +101,12 @@ impl Stage {
     /// How often a tool was called, over all starts.
     pub(super) fn calls(&self, name: &str) -> usize {
         let received = self.received(name);
-        received
-            .iter()
-            .filter(|message| message["method"] == "tools/call")
-            .count()
+        received.iter().filter(|message| message["method"] == "tools/call").count()
     }
 
     /// The first child that it started.
     pub(super) fn child(&self, name: &str) -> u64 {
-        eventually("a child", || {
-            self.log(name)
-                .iter()
-                .find_map(|entry| entry["child"].as_u64())
-        })
+        eventually("a child", || self.log(name).iter().find_map(|entry| entry["child"].as_u64()))
     }
 
     fn file(&self, name: &str, kind: &str) -> PathBuf {
@@ -132,12 +115,7 @@ impl Stage {
 }
 
 pub(super) fn request(tool: &str, cancel: &CancelSignal) -> CallRequest {
-    CallRequest {
-        tool: tool.to_owned(),
-        arguments: json!({}),
-        cancel: cancel.clone(),
-        timeout: PATIENCE,
-    }
+    CallRequest { tool: tool.to_owned(), arguments: json!({}), cancel: cancel.clone(), timeout: PATIENCE }
 }
 
 /// Makes a call that nobody cancels.
@@ -149,10 +127,7 @@ pub(super) fn call(server: &Server, tool: &str) -> CallReport {
 /// Makes a call that may take `timeout`.
 pub(super) fn call_within(server: &Server, tool: &str, timeout: Duration) -> CallReport {
     let (_source, cancel) = cancel_pair();
-    let request = CallRequest {
-        timeout,
-        ..request(tool, &cancel)
-    };
+    let request = CallRequest { timeout, ..request(tool, &cancel) };
     task::block_on(server.call(request))
 }
 
@@ -162,10 +137,7 @@ pub(super) fn answer(report: &CallReport) -> String {
         panic!("no answer: {report:?}");
     };
     let line: Value = serde_json::from_slice(raw_line).expect("JSON");
-    line["result"]["content"][0]["text"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned()
+    line["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned()
 }
 
 pub(super) fn unavailable(report: &CallReport) -> &str {
@@ -217,14 +189,8 @@ pub(super) fn sit_out_backoff() {
 /// Cargo builds the examples of a package along with its tests, next to them.
 fn scripted_mcp() -> PathBuf {
     let test = std::env::current_exe().expect("a test");
-    let folder = test
-        .parent()
-        .and_then(Path::parent)
-        .expect("a target folder");
+    let folder = test.parent().and_then(Path::parent).expect("a target folder");
     let program = folder.join("examples/scripted-mcp");
-    assert!(
-        program.exists(),
-        "cargo build -p waxlog-agent --example scripted-mcp"
-    );
+    assert!(program.exists(), "cargo build -p waxlog-agent --example scripted-mcp");
     program
 }

@@ -44,12 +44,7 @@ fn the_catalogue_holds_all_pages_of_all_servers_in_order() {
             stage.spec("one", json!({ "tools": [{ "name": "a" }] })),
         ])
         .expect("starts");
-    let names: Vec<_> = servers
-        .catalogue
-        .tools
-        .iter()
-        .map(|t| t.qualified.as_str())
-        .collect();
+    let names: Vec<_> = servers.catalogue.tools.iter().map(|t| t.qualified.as_str()).collect();
     assert_eq!(names, ["two__c", "two__a", "two___Stop", "one__a"]);
     let tool = servers.catalogue.find("one__a").expect("known");
     assert_eq!(servers.list[tool.server].name(), "one");
@@ -70,23 +65,13 @@ fn a_server_sees_the_allowed_variables_and_its_own() {
     ]);
     let mut spec = stage.shell("s", "env >env; cat >/dev/null");
     let own = |name: &str, value: &str| (name.to_owned(), Secret::new(value.to_owned()));
-    spec.env = vec![
-        own("K", "first"),
-        own("BUZZ_AUTH_TAG", "own"),
-        own("K", "second"),
-    ];
+    spec.env = vec![own("K", "first"), own("BUZZ_AUTH_TAG", "own"), own("K", "second")];
     stage.settings.init_timeout = Duration::from_millis(300);
-    stage
-        .start(vec![spec])
-        .expect_err("a server that says nothing");
+    stage.start(vec![spec]).expect_err("a server that says nothing");
     let text = std::fs::read_to_string(stage.folder().join("env")).expect("written");
     let mut lines: Vec<_> = text.lines().collect();
     // What a shell sets for itself.
-    lines.retain(|line| {
-        !["PWD=", "SHLVL=", "_=", "OLDPWD="]
-            .iter()
-            .any(|own| line.starts_with(own))
-    });
+    lines.retain(|line| !["PWD=", "SHLVL=", "_=", "OLDPWD="].iter().any(|own| line.starts_with(own)));
     lines.sort_unstable();
     assert_eq!(
         lines,
@@ -113,16 +98,13 @@ fn a_server_runs_in_the_folder_of_its_session_and_leads_a_group() {
 
 #[test]
 fn c49_a_silent_server_is_given_up_after_its_time() {
-    for (script, stage_name) in [
-        (json!({ "hang_initialize": true }), "init"),
-        (json!({ "hang_list": true }), "list_tools"),
-    ] {
+    for (script, stage_name) in
+        [(json!({ "hang_initialize": true }), "init"), (json!({ "hang_list": true }), "list_tools")]
+    {
         let mut stage = Stage::new();
         stage.settings.init_timeout = SHORT;
         let begun = Instant::now();
-        let error = stage
-            .start(vec![stage.spec("mute", script)])
-            .expect_err("silent");
+        let error = stage.start(vec![stage.spec("mute", script)]).expect_err("silent");
         assert!(begun.elapsed() < PATIENCE);
         let text = error.to_string();
         let wanted = format!("mcp: {stage_name} mute: timeout after 1s");
@@ -136,37 +118,20 @@ fn a_server_that_does_not_come_up_says_why() {
     let stage = Stage::new();
     let answer = |line: &str| format!("echo $$ >pid; read -r line; echo '{line}'; cat >/dev/null");
     for (program, words) in [
-        (
-            answer(r#"{"id":0,"error":{"code":-1,"message":"not today"}}"#),
-            "error -1: not today",
-        ),
-        (
-            answer(r#"{"id":7,"result":{}}"#),
-            "an id that was never asked",
-        ),
+        (answer(r#"{"id":0,"error":{"code":-1,"message":"not today"}}"#), "error -1: not today"),
+        (answer(r#"{"id":7,"result":{}}"#), "an id that was never asked"),
         ("echo $$ >pid; exit 3".to_owned(), "stdout closed"),
     ] {
-        let error = stage
-            .start(vec![stage.shell("bad", &program)])
-            .expect_err(words);
+        let error = stage.start(vec![stage.shell("bad", &program)]).expect_err(words);
         let text = error.to_string();
-        assert!(
-            text.starts_with("mcp: init bad: ") && text.contains(words),
-            "{text}"
-        );
+        assert!(text.starts_with("mcp: init bad: ") && text.contains(words), "{text}");
         let pid = std::fs::read_to_string(stage.folder().join("pid")).expect("written");
         gone(pid.trim().parse().expect("a number"));
     }
     let mut missing = stage.shell("bad", "");
     missing.command = "/nowhere/server".to_owned();
-    let text = stage
-        .start(vec![missing])
-        .expect_err("no program")
-        .to_string();
-    assert!(
-        text.starts_with("mcp: spawn bad: ") && text.contains("/nowhere/server"),
-        "{text}"
-    );
+    let text = stage.start(vec![missing]).expect_err("no program").to_string();
+    assert!(text.starts_with("mcp: spawn bad: ") && text.contains("/nowhere/server"), "{text}");
 }
 
 #[test]
@@ -181,9 +146,7 @@ fn an_old_protocol_version_is_fine() {
 fn when_one_server_fails_the_others_are_killed() {
     let stage = Stage::new();
     let good = stage.spec("good", json!({ "tools": [{ "name": "a" }] }));
-    let text = stage
-        .start(vec![good, stage.shell("bad", "exit 1")])
-        .expect_err("one fails");
+    let text = stage.start(vec![good, stage.shell("bad", "exit 1")]).expect_err("one fails");
     assert!(text.to_string().contains("bad"), "{text}");
     gone(stage.starts("good")[0]);
 }
@@ -191,9 +154,7 @@ fn when_one_server_fails_the_others_are_killed() {
 #[test]
 fn too_many_servers_are_refused_before_any_starts() {
     let stage = Stage::new();
-    let specs = (0..17)
-        .map(|n| stage.spec(&format!("s{n}"), json!({})))
-        .collect();
+    let specs = (0..17).map(|n| stage.spec(&format!("s{n}"), json!({}))).collect();
     let text = stage.start(specs).expect_err("too many").to_string();
     assert!(text.starts_with("mcp: too many MCP servers"), "{text}");
     assert!(stage.starts("s0").is_empty());
@@ -202,26 +163,12 @@ fn too_many_servers_are_refused_before_any_starts() {
 #[test]
 fn names_and_tools_are_checked_as_each_server_comes_up() {
     let stage = Stage::new();
-    let tools: Vec<_> = (0..129)
-        .map(|n| json!({ "name": format!("t{n}") }))
-        .collect();
+    let tools: Vec<_> = (0..129).map(|n| json!({ "name": format!("t{n}") })).collect();
     for (specs, words) in [
-        (
-            vec![stage.spec("a__b", json!({}))],
-            "invalid MCP server name",
-        ),
-        (
-            vec![stage.spec("two", json!({})), stage.spec("two", json!({}))],
-            "duplicate MCP server",
-        ),
-        (
-            vec![stage.spec("x", json!({ "tools": [{ "name": "x y" }] }))],
-            "invalid tool name",
-        ),
-        (
-            vec![stage.spec("many", json!({ "tools": tools, "pages": 10 }))],
-            "too many tools",
-        ),
+        (vec![stage.spec("a__b", json!({}))], "invalid MCP server name"),
+        (vec![stage.spec("two", json!({})), stage.spec("two", json!({}))], "duplicate MCP server"),
+        (vec![stage.spec("x", json!({ "tools": [{ "name": "x y" }] }))], "invalid tool name"),
+        (vec![stage.spec("many", json!({ "tools": tools, "pages": 10 }))], "too many tools"),
     ] {
         let text = stage.start(specs).expect_err(words).to_string();
         assert!(text.starts_with(&format!("mcp: {words}")), "{text}");

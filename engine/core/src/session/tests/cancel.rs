@@ -203,8 +203,13 @@ fn late_and_repeated_inputs_are_refused() {
     assert!(rig.finish(0, text_result("ok")));
     assert!(!rig.finish(0, text_result("again")));
     assert!(!rig.finish(7, text_result("no such call")));
-    let of_another_round =
-        Input::CallFinished { asked: 9, index: 1, outcome: CallOutcome::Returned, line: vec![], elapsed_ms: 0 };
+    let of_another_round = Input::CallFinished {
+        asked: 9,
+        index: 1,
+        outcome: CallOutcome::Returned,
+        line: vec![],
+        elapsed_ms: 0,
+    };
     assert!(!rig.input(of_another_round));
     rig.finish(1, text_result("ok"));
     rig.answer(&text("done"));

@@ -41,12 +41,13 @@ fn the_lines_of_a_round_in_full() {
     answer["choices"][0]["message"]["content"] = json!("text");
     answer["choices"][0]["message"]["reasoning_content"] = json!("why");
     rig.answer(&costing_total(answer, 10, 5, 15));
-    rig.finish(0, json!({"content": [
-        {"type": "text", "text": "ok"}, {"type": "image", "data": "AAAA", "mimeType": "image/png"},
-    ]}));
-    let update = |update: serde_json::Value| {
-        json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "ses_1", "update": update}})
-    };
+    rig.finish(
+        0,
+        json!({"content": [
+            {"type": "text", "text": "ok"}, {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+        ]}),
+    );
+    let update = |update: serde_json::Value| json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "ses_1", "update": update}});
     let usage = json!({
         "sessionUpdate": "usage_update", "used": 15, "contextLimit": 0, "accumulatedInputTokens": 10,
         "accumulatedOutputTokens": 5, "accumulatedCachedInputTokens": 0, "accumulatedTotalTokens": 15, "model": "m",
@@ -55,13 +56,21 @@ fn the_lines_of_a_round_in_full() {
     assert_eq!(
         rig.lines[1..],
         [
-            update(json!({"sessionUpdate": "session_info_update", "_meta": {"goose": {"activeRunId": "run_1"}}})),
+            update(
+                json!({"sessionUpdate": "session_info_update", "_meta": {"goose": {"activeRunId": "run_1"}}})
+            ),
             json!({"jsonrpc": "2.0", "method": "_goose/unstable/session/update",
                 "params": {"sessionId": "ses_1", "update": usage}}),
-            update(json!({"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": "why"}})),
-            update(json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "text"}})),
-            update(json!({"sessionUpdate": "tool_call", "toolCallId": "a", "title": "t__say", "kind": "other",
-                "status": "pending", "rawInput": {"x": 1}})),
+            update(
+                json!({"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": "why"}})
+            ),
+            update(
+                json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "text"}})
+            ),
+            update(
+                json!({"sessionUpdate": "tool_call", "toolCallId": "a", "title": "t__say", "kind": "other",
+                "status": "pending", "rawInput": {"x": 1}})
+            ),
             update(json!({"sessionUpdate": "tool_call_update", "toolCallId": "a", "status": "in_progress"})),
             update(json!({"sessionUpdate": "tool_call_update", "toolCallId": "a", "status": "completed",
                 "content": [{"type": "content", "content": {"type": "text", "text": said}}],
@@ -156,7 +165,12 @@ fn a_turn_is_settled_in_the_log_before_its_answer_is_said() {
     let asked = rig.session.asked();
     let body = text("done").to_string().into_bytes();
     let answered = crate::session::Input::Answered {
-        asked, status: 200, headers: vec![], body, elapsed_ms: 1, jitter_permille: 0,
+        asked,
+        status: 200,
+        headers: vec![],
+        body,
+        elapsed_ms: 1,
+        jitter_permille: 0,
     };
     let mut next = rig.session.admit(answered);
     let mut order = Vec::new();

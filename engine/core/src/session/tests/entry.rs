@@ -224,7 +224,9 @@ fn c01_a_stop_for_tools_without_calls_fails_the_turn_and_its_usage_counts() {
 fn c01_the_same_on_the_anthropic_wire() {
     let mut rig = Rig::with(anthropic);
     rig.prompt("go");
-    rig.answer(&json!({"stop_reason": "tool_use", "content": [], "usage": {"input_tokens": 3, "output_tokens": 1}}));
+    rig.answer(
+        &json!({"stop_reason": "tool_use", "content": [], "usage": {"input_tokens": 3, "output_tokens": 1}}),
+    );
     assert_eq!(
         rig.told(),
         [
@@ -240,7 +242,9 @@ fn c01_the_same_on_the_anthropic_wire() {
 fn c02_an_empty_list_of_calls_is_a_plain_end_and_is_not_sent_back() {
     let mut rig = Rig::new();
     rig.prompt("go");
-    rig.answer(&json!({"choices": [{"finish_reason": "stop", "message": {"content": "done", "tool_calls": []}}]}));
+    rig.answer(
+        &json!({"choices": [{"finish_reason": "stop", "message": {"content": "done", "tool_calls": []}}]}),
+    );
     assert_eq!(rig.told(), ["run run_1", "message done", "stop end_turn"]);
     rig.prompt("more");
     assert_eq!(rig.messages()[1], json!({"content": "done", "role": "assistant"}));
@@ -249,9 +253,12 @@ fn c02_an_empty_list_of_calls_is_a_plain_end_and_is_not_sent_back() {
 
 #[test]
 fn an_output_limit_and_a_refusal_end_the_turn_at_once() {
-    for (reason, stop) in
-        [("length", "max_tokens"), ("max_tokens", "max_tokens"), ("content_filter", "refusal"), ("refusal", "refusal")]
-    {
+    for (reason, stop) in [
+        ("length", "max_tokens"),
+        ("max_tokens", "max_tokens"),
+        ("content_filter", "refusal"),
+        ("refusal", "refusal"),
+    ] {
         let mut rig = Rig::with(|o| {
             o.catalogue = catalogue(&[("t", &["_Stop", "shell"])]);
             o.hook_servers = vec![0];
@@ -356,7 +363,10 @@ fn a_model_without_a_name_is_refused() {
     ] {
         rig.request("session/set_model", params);
         let told = rig.told();
-        assert!(told[0].starts_with("error -32602: session/set_model: ") && told[0].contains(needle), "{told:?}");
+        assert!(
+            told[0].starts_with("error -32602: session/set_model: ") && told[0].contains(needle),
+            "{told:?}"
+        );
     }
     rig.prompt("go");
     assert_eq!(rig.last_ask().body["model"], "m");

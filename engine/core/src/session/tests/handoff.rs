@@ -223,7 +223,11 @@ fn the_prompt_names_task_tools_and_history() {
         o.catalogue = catalogue(&[("t", &["say", "_Stop"]), ("u", &["do"])]);
     });
     rig.prompt("the task");
-    rig.answer(&costing(calls_of(&[("a", "t__say", json!("{\"secret\":1}")), ("b", "t__nope", json!("{}"))]), 19_000, 10));
+    rig.answer(&costing(
+        calls_of(&[("a", "t__say", json!("{\"secret\":1}")), ("b", "t__nope", json!("{}"))]),
+        19_000,
+        10,
+    ));
     rig.finish(0, text_result("fine"));
     let prompt = rig.messages()[0]["content"].as_str().expect("text").to_owned();
     let start = "[Internal handoff #1 \u{2014} context reset]\n\n# Original Task\nthe task\n\n# Available Tools\n\
@@ -238,7 +242,8 @@ fn the_prompt_names_task_tools_and_history() {
 fn post_compact_words_stand_in_a_user_message_under_their_own_header() {
     let mut rig = Rig::with(|o| {
         window(10_000, 100)(o);
-        o.catalogue = catalogue(&[("t", &["say", "_PostCompact"]), ("u", &["_PostCompact"]), ("v", &["_PostCompact"])]);
+        o.catalogue =
+            catalogue(&[("t", &["say", "_PostCompact"]), ("u", &["_PostCompact"]), ("v", &["_PostCompact"])]);
         o.hook_servers = vec![0, 1, 2];
     });
     rig.prompt("go");
@@ -277,7 +282,10 @@ fn silent_post_compact_hooks_add_no_header() {
 #[test]
 fn c40_an_image_is_no_reason_for_a_handoff_but_counts_in_full_on_the_wire() {
     let mut rig = Rig::calling(1, |o| o.settings.max_context_tokens = 200_000);
-    rig.finish(0, json!({"content": [{"type": "image", "data": "d".repeat(3_100_000), "mimeType": "image/png"}]}));
+    rig.finish(
+        0,
+        json!({"content": [{"type": "image", "data": "d".repeat(3_100_000), "mimeType": "image/png"}]}),
+    );
     assert_eq!(summaries(&rig), 0);
     assert_eq!(rig.asks.len(), 2);
     assert!(rig.session.history().wire_bytes() > 3_100_000);
@@ -294,7 +302,10 @@ fn c41_many_images_are_truncated_by_their_real_size() {
     for n in 0..4 {
         rig.prompt(&format!("image {n}"));
         rig.answer(&say_call("a"));
-        rig.finish(0, json!({"content": [{"type": "image", "data": "d".repeat(2_000_000), "mimeType": "image/png"}]}));
+        rig.finish(
+            0,
+            json!({"content": [{"type": "image", "data": "d".repeat(2_000_000), "mimeType": "image/png"}]}),
+        );
         rig.answer(&text("seen"));
         assert!(rig.last_ask().bytes.len() < 5_100_000, "{n}");
     }
@@ -368,4 +379,53 @@ fn c30_what_was_spent_never_falls_over_a_handoff() {
     assert_eq!(used.collect::<Vec<_>>(), [960, 960, 1910, 1935, 1935]);
     let last = rig.session.last_usage().expect("reported");
     assert_eq!(last.input_tokens, 20, "a summary says nothing of the history's size");
+}
+
+#[test]
+fn a_summary_is_tried_again_like_any_request_before_it_is_given_up() {
+    let mut rig = Rig::with(window(2000, 100));
+    rig.prompt(&"x".repeat(3000));
+    rig.fail(status(500, "R"), "");
+    assert_eq!(
+        (rig.last_ask().after_ms, rig.last_ask().first, rig.last_ask().keepalive),
+        (375, false, false)
+    );
+    rig.answer(&json!({"error": {"code": 429, "message": "slow"}}));
+    assert_eq!(rig.last_ask().after_ms, 750);
+    rig.fail(status(500, "R"), "");
+    assert_eq!((rig.asks.len(), rig.session.handoffs()), (4, 0));
+    assert!(rig.last_ask().body.get("tools").is_some(), "the round itself");
+    rig.cancel();
+}
+
+#[test]
+fn a_summary_that_is_no_answer_or_holds_only_calls_is_blank() {
+    for body in [say_call("a"), json!({}), json!({"choices": [{"message": {"content": null}}]})] {
+        let mut rig = Rig::with(window(2000, 100));
+        rig.prompt(&"x".repeat(3000));
+        rig.told();
+        rig.answer(&body);
+        assert_eq!((rig.asks.len(), rig.session.handoffs()), (2, 0));
+        assert!(rig.calls.is_empty() && rig.told().is_empty());
+        rig.cancel();
+    }
+}
+
+#[test]
+fn reasoning_details_come_back_before_the_results_and_count_in_both_sizes() {
+    let mut rig =
+        Rig::with(|o| o.settings.provider = crate::provider::Provider::of_word("openrouter").expect("known"));
+    rig.prompt("go");
+    let details = json!([{"type": "reasoning.text", "text": "hm"}]);
+    let mut answer = say_call("a");
+    answer["choices"][0]["message"]["reasoning_details"] = details.clone();
+    let history = rig.session.history().clone();
+    rig.answer(&answer);
+    let size = ("a".len() + "t__say".len() + 2 * "{}".len() + details.to_string().len()) as u64;
+    assert_eq!(rig.session.history().wire_bytes() - history.wire_bytes(), size);
+    assert_eq!(rig.session.history().pressure_bytes() - history.pressure_bytes(), size);
+    rig.finish(0, text_result("ok"));
+    assert_eq!(rig.messages()[1]["reasoning_details"], details);
+    assert_eq!(rig.messages()[2]["role"], "tool");
+    rig.cancel();
 }

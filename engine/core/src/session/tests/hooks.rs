@@ -168,7 +168,10 @@ fn silence_of_one_does_not_shift_the_words_of_another() {
         rig.messages().iter().filter(|m| m["role"] == "tool").map(|m| m["content"].clone()).collect();
     assert_eq!(
         words,
-        [r#"{"hook":"_Stop","server":"t","text":" first "}"#, r#"{"hook":"_Stop","server":"v","text":"third"}"#]
+        [
+            r#"{"hook":"_Stop","server":"t","text":" first "}"#,
+            r#"{"hook":"_Stop","server":"v","text":"third"}"#
+        ]
     );
     rig.cancel();
 }
@@ -250,7 +253,10 @@ fn a_silent_turn_is_reminded_twice() {
     let reminder = json!({"hook": "_Stop", "server": "buzz-agent", "text": REMINDER}).to_string();
     let [.., call, words] = &rig.messages()[..] else { panic!("a pair") };
     assert_eq!(call["tool_calls"][0]["function"]["name"], "buzz-agent___Stop");
-    assert_eq!(words, &json!({"content": reminder, "role": "tool", "tool_call_id": "buzz_hook__Stop_buzz-agent_1"}));
+    assert_eq!(
+        words,
+        &json!({"content": reminder, "role": "tool", "tool_call_id": "buzz_hook__Stop_buzz-agent_1"})
+    );
     assert!(REMINDER.contains("buzz messages send") && REMINDER.contains("silence is genuinely correct"));
 }
 
@@ -336,7 +342,10 @@ fn guard_and_hook_object_side_by_side_and_the_reminder_comes_last() {
     }
     let counts = |at: usize| {
         let text = String::from_utf8_lossy(&rig.asks[at].bytes).into_owned();
-        (text.matches("\"buzz_hook__Stop_buzz-agent_").count() / 2, text.matches("\"buzz_hook__Stop_t_").count() / 2)
+        (
+            text.matches("\"buzz_hook__Stop_buzz-agent_").count() / 2,
+            text.matches("\"buzz_hook__Stop_t_").count() / 2,
+        )
     };
     assert_eq!((0..4).map(counts).collect::<Vec<_>>(), [(0, 0), (1, 1), (2, 2), (2, 3)]);
     let pairs = rig.asks[1].body["messages"].as_array().expect("messages").clone();

@@ -7,6 +7,7 @@ use super::rig::*;
 use crate::dialect::Encoder;
 use crate::mcp::ServerEvent;
 use crate::record::{CallOutcome, Failure, Head, Hook, HookOutcome, SessionOpened};
+use crate::replay::Replay;
 use crate::session::state::{Phase, Progress, Slot};
 use crate::session::{Effect, Input, Session};
 
@@ -28,28 +29,62 @@ struct World {
 #[derive(Clone, Debug)]
 enum Act {
     /// Whatever the session waits for comes.
-    Go { calls: Vec<usize>, words: usize, input: Option<u16> },
+    Go {
+        calls: Vec<usize>,
+        words: usize,
+        input: Option<u16>,
+    },
     Prompt(usize),
     BadPrompt,
-    Steer { right: bool, kind: usize },
+    Steer {
+        right: bool,
+        kind: usize,
+    },
     Cancel,
     SetModel,
-    Answer { late: bool, calls: Vec<usize>, stop: usize, input: Option<u16>, text: usize },
+    Answer {
+        late: bool,
+        calls: Vec<usize>,
+        stop: usize,
+        input: Option<u16>,
+        text: usize,
+    },
     OddAnswer(usize),
     Fail(usize),
-    Finish { index: usize, how: usize, late: bool },
+    Finish {
+        index: usize,
+        how: usize,
+        late: bool,
+    },
     Drain,
     Tick,
     Hooks(Vec<usize>),
-    Server { server: usize, how: usize },
+    Server {
+        server: usize,
+        how: usize,
+    },
 }
 
 fn world() -> impl Strategy<Value = World> {
     let switches = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     (switches, prop_oneof![Just(0u32), 1..4u32], 0..3u64, 0..4u32, 0..4usize).prop_map(
-        |((anthropic, small_window, small_history, hooks, guard), max_rounds, max_handoffs, rejections, parallel)| {
+        |(
+            (anthropic, small_window, small_history, hooks, guard),
+            max_rounds,
+            max_handoffs,
+            rejections,
+            parallel,
+        )| {
             World {
-                anthropic, small_window, small_history, hooks, guard, max_rounds, max_handoffs, rejections, parallel,
+                anthropic,
+                small_window,
+                small_history,
+                hooks,
+                guard,
+                max_rounds,
+                max_handoffs,
+                rejections,
+                parallel,
             }
         },
     )
@@ -88,7 +123,8 @@ fn open(world: &World) -> Rig {
         if world.anthropic {
             anthropic(o);
         }
-        o.catalogue = catalogue(&[("t", &["say", "shell", "_Stop", "_PostCompact"]), ("u", &["say", "_Stop"])]);
+        o.catalogue =
+            catalogue(&[("t", &["say", "shell", "_Stop", "_PostCompact"]), ("u", &["say", "_Stop"])]);
         o.hook_servers = if world.hooks { vec![0, 1] } else { vec![] };
         let settings = &mut o.settings;
         if world.small_window {
@@ -113,16 +149,19 @@ fn answer(anthropic: bool, calls: &[usize], stop: usize, input: Option<u16>, wor
     const NAMES: [&str; 7] = ["t__say", "u__say", "t__say", "t__say", "t__shell", "t__nope", "t___Stop"];
     let command = json!({"command": "buzz messages send hi"});
     if anthropic {
-        let block = |n: &usize| json!({"type": "tool_use", "id": IDS[*n], "name": NAMES[*n], "input": command});
+        let block =
+            |n: &usize| json!({"type": "tool_use", "id": IDS[*n], "name": NAMES[*n], "input": command});
         let text = [json!({"type": "text", "text": words}), json!({"type": "thinking", "thinking": "hm"})];
         let content: Vec<Value> = text.into_iter().chain(calls.iter().map(block)).collect();
         let stop = ["end_turn", "tool_use", "max_tokens", "refusal", "odd"][stop];
         let usage = json!({"input_tokens": input, "output_tokens": 1, "cache_read_input_tokens": input});
         return json!({"stop_reason": stop, "content": content, "usage": usage});
     }
-    let mut calls = calls_of(&calls.iter().map(|n| (IDS[*n], NAMES[*n], command.clone())).collect::<Vec<_>>());
+    let mut calls =
+        calls_of(&calls.iter().map(|n| (IDS[*n], NAMES[*n], command.clone())).collect::<Vec<_>>());
     calls["choices"][0]["message"]["content"] = json!(words);
-    calls["choices"][0]["finish_reason"] = json!(["stop", "tool_calls", "length", "content_filter", "odd"][stop]);
+    calls["choices"][0]["finish_reason"] =
+        json!(["stop", "tool_calls", "length", "content_filter", "odd"][stop]);
     calls["usage"] = json!({"prompt_tokens": input, "total_tokens": input});
     calls
 }
@@ -138,8 +177,10 @@ fn play(rig: &mut Rig, world: &World, act: &Act) {
             });
             let run = run.filter(|_| *right).unwrap_or("run_none".into());
             let blocks = [
-                json!([{"type": "text", "text": "steer"}]), json!([{"type": "text", "text": " "}]),
-                json!([{"type": "image"}]), json!([{"type": "resource_link", "uri": "u"}]),
+                json!([{"type": "text", "text": "steer"}]),
+                json!([{"type": "text", "text": " "}]),
+                json!([{"type": "image"}]),
+                json!([{"type": "resource_link", "uri": "u"}]),
             ];
             rig.steer_blocks(&run, blocks[*kind].clone());
         }
@@ -167,7 +208,8 @@ fn play(rig: &mut Rig, world: &World, act: &Act) {
         }
         Act::Finish { index, how, late } => {
             let asked = rig.session.asked().saturating_sub(u64::from(*late));
-            let line = |result: Value| json!({"jsonrpc": "2.0", "id": 1, "result": result}).to_string().into_bytes();
+            let line =
+                |result: Value| json!({"jsonrpc": "2.0", "id": 1, "result": result}).to_string().into_bytes();
             let image = json!({"content": [{"type": "image", "data": "QUJD", "mimeType": "image/png"}]});
             let (outcome, line) = match how {
                 0 => (CallOutcome::TransportFailed { text: "gone".into() }, vec![]),
@@ -278,7 +320,8 @@ fn same_as_encoded_at_once(session: &Session) {
     let user = crate::history::Item::User("next".into());
     let items: Vec<_> = session.history().items().iter().cloned().chain([user]).collect();
     encoder.push(&items);
-    let tools: Vec<_> = session.opened.catalogue.tools.iter().filter(|tool| session.is_offered(tool)).collect();
+    let tools: Vec<_> =
+        session.opened.catalogue.tools.iter().filter(|tool| session.is_offered(tool)).collect();
     let body = encoder.request(&session.model(), encoder.encode_tools(&tools).as_ref());
     assert_eq!(session.next_request("next").to_vec(), body.rope.to_vec());
 }
@@ -338,6 +381,36 @@ proptest! {
         }
     }
 
+    /// Lost, repeated and reordered records: replay names a difference, and nothing panics.
+    #[test]
+    fn a_log_out_of_order_is_folded_and_replayed_without_a_panic(
+        world in world(),
+        acts in prop::collection::vec(act(), 1..40),
+        order in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
+        swaps in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..4),
+    ) {
+        let mut rig = open(&world);
+        for act in &acts {
+            play(&mut rig, &world, act);
+        }
+        let first = rig.log[0].clone();
+        let jumbled: Vec<_> = order.iter().map(|at| at.get(&rig.log).clone()).collect();
+        let mut swapped = rig.log[1..].to_vec();
+        for (a, b) in swaps.iter().filter(|_| !rig.log[1..].is_empty()) {
+            let (a, b) = (a.index(swapped.len()), b.index(swapped.len()));
+            swapped.swap(a, b);
+        }
+        for records in [jumbled, swapped] {
+            let mut replay = Replay::default();
+            replay.step(&first);
+            records.iter().for_each(|record| replay.step(record));
+            let mut session = replay.session().expect("a session").clone();
+            session.decide();
+            session.recovery().iter().for_each(|record| session.fold(record));
+            assert!(!session.is_busy());
+        }
+    }
+
     #[test]
     fn any_bytes_of_a_model_are_an_answer_or_an_error(
         body in prop::collection::vec(any::<u8>(), 0..60),
@@ -355,12 +428,23 @@ proptest! {
 fn evidence_gives_every_request_over_truncations_handoffs_and_kills() {
     for in_anthropic in [false, true] {
         let world = World {
-            anthropic: in_anthropic, small_window: true, small_history: true, hooks: true, guard: true,
-            max_rounds: 0, max_handoffs: 2, rejections: 1, parallel: 2,
+            anthropic: in_anthropic,
+            small_window: true,
+            small_history: true,
+            hooks: true,
+            guard: true,
+            max_rounds: 0,
+            max_handoffs: 2,
+            rejections: 1,
+            parallel: 2,
         };
         let mut rig = open(&world);
         let answer = |calls: &[usize], text: usize| Act::Answer {
-            late: false, calls: calls.to_vec(), stop: 0, input: Some(100), text,
+            late: false,
+            calls: calls.to_vec(),
+            stop: 0,
+            input: Some(100),
+            text,
         };
         for _ in 0..8 {
             let finish = |index| Act::Finish { index, how: 7, late: false };

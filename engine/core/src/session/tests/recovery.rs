@@ -86,7 +86,9 @@ fn c53_nothing_is_run_again_by_itself() {
     let (calls, asks) = (rig.calls.len(), rig.asks.len());
     rig.recover();
     assert_eq!((rig.calls.len(), rig.asks.len()), (calls, asks));
-    let acts = |e: &Effect| matches!(e, Effect::RunHooks { .. } | Effect::StopCalls { .. } | Effect::KillServer { .. });
+    let acts = |e: &Effect| {
+        matches!(e, Effect::RunHooks { .. } | Effect::StopCalls { .. } | Effect::KillServer { .. })
+    };
     assert_eq!(rig.count_effects(acts), 0);
 }
 
@@ -209,10 +211,15 @@ fn an_idle_session_has_nothing_to_recover() {
 #[test]
 fn what_a_round_adds_to_the_log_does_not_grow_with_the_turn() {
     for in_anthropic in [false, true] {
-        let mut rig = Rig::with(|o| if in_anthropic { anthropic(o) });
+        let mut rig = Rig::with(|o| {
+            if in_anthropic {
+                anthropic(o)
+            }
+        });
         rig.prompt(&"p".repeat(5000));
         let block = json!({"type": "tool_use", "id": "a", "name": "t__say", "input": {}});
-        let call = if in_anthropic { json!({"stop_reason": "tool_use", "content": [block]}) } else { say_call("a") };
+        let call =
+            if in_anthropic { json!({"stop_reason": "tool_use", "content": [block]}) } else { say_call("a") };
         for _ in 0..40 {
             rig.answer(&call);
             rig.finish(0, text_result(&"r".repeat(500)));
@@ -221,7 +228,11 @@ fn what_a_round_adds_to_the_log_does_not_grow_with_the_turn() {
         let raw: Vec<usize> = raw.collect();
         assert!(raw[0] > 5000 && raw[1..].iter().all(|bytes| *bytes < 900), "{raw:?}");
         assert!(rig.last_ask().bytes.len() > 30_000);
-        let heads = rig.log.iter().filter(|r| matches!(r.head, Head::RoundAsked { .. })).map(|r| r.encode_head().1.len());
+        let heads = rig
+            .log
+            .iter()
+            .filter(|r| matches!(r.head, Head::RoundAsked { .. }))
+            .map(|r| r.encode_head().1.len());
         assert!(heads.clone().all(|bytes| bytes < 700), "{:?}", heads.collect::<Vec<_>>());
         rig.cancel();
     }

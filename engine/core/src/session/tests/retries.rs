@@ -92,7 +92,10 @@ fn what_cannot_pass_is_not_tried_again() {
         (status(400, "Bad Request"), "llm: (m) 400 Bad Request: b"),
         (status(408, "Request Timeout"), "llm: (m) 408 Request Timeout: b"),
         (Failure::BodyRead { text: "cut".into() }, "llm: (m) body read: cut (cumulative 2s, 1 attempt)"),
-        (Failure::TooLarge { text: "response too large: 9 > 8".into() }, "llm: (m) response too large: 9 > 8"),
+        (
+            Failure::TooLarge { text: "response too large: 9 > 8".into() },
+            "llm: (m) response too large: 9 > 8",
+        ),
         (Failure::Unsendable { text: "bad URL".into() }, "llm: (m) bad URL"),
     ] {
         let mut rig = Rig::new();
@@ -232,7 +235,8 @@ fn a_chosen_wire_is_never_changed() {
 #[test]
 fn an_endpoint_that_asks_for_patience_is_given_it_where_its_provider_is_known_to_mean_it() {
     for (word, wait) in [("openrouter", 5000), ("openai", 375)] {
-        let mut rig = Rig::with(|o| o.settings.provider = crate::provider::Provider::of_word(word).expect("known"));
+        let mut rig =
+            Rig::with(|o| o.settings.provider = crate::provider::Provider::of_word(word).expect("known"));
         rig.prompt("go");
         rig.input(crate::session::Input::AttemptFailed {
             asked: 1,

@@ -181,7 +181,8 @@ impl Rig {
     fn append(&mut self, record: Record) {
         match &record.head {
             Head::RoundAsked { evidence, .. } => {
-                self.evident = evidence::rebuild(&self.evident, evidence, &record.raw).expect("whole evidence");
+                self.evident =
+                    evidence::rebuild(&self.evident, evidence, &record.raw).expect("whole evidence");
                 self.promised.push(self.evident.clone());
                 assert_eq!(self.session.history().unpaired_call(), None, "a request with an unpaired call");
             }
@@ -193,7 +194,9 @@ impl Rig {
         let before = self.session.tally();
         self.session.fold(&record);
         let after = self.session.tally();
-        assert!(after.input >= before.input && after.output >= before.output && after.cached >= before.cached);
+        assert!(
+            after.input >= before.input && after.output >= before.output && after.cached >= before.cached
+        );
         self.log.push(record);
     }
 
@@ -282,7 +285,14 @@ impl Rig {
 
     pub(crate) fn answer_bytes(&mut self, asked: u64, body: Vec<u8>) -> bool {
         let headers = vec![("request-id".to_owned(), "r".to_owned())];
-        self.input(Input::Answered { asked, status: 200, headers, body, elapsed_ms: 2000, jitter_permille: JITTER })
+        self.input(Input::Answered {
+            asked,
+            status: 200,
+            headers,
+            body,
+            elapsed_ms: 2000,
+            jitter_permille: JITTER,
+        })
     }
 
     /// The last request fails.
@@ -481,7 +491,11 @@ fn short(line: &Value) -> String {
     let call = word("toolCallId");
     match update["sessionUpdate"].as_str() {
         None if line.get("error").is_some() => {
-            format!("error {}: {}", line["error"]["code"], line["error"]["message"].as_str().unwrap_or_default())
+            format!(
+                "error {}: {}",
+                line["error"]["code"],
+                line["error"]["message"].as_str().unwrap_or_default()
+            )
         }
         None => match line["result"]["stopReason"].as_str() {
             Some(stop) => format!("stop {stop}"),
@@ -489,10 +503,17 @@ fn short(line: &Value) -> String {
         },
         Some("session_info_update") => match update["_meta"]["goose"]["activeRunId"].as_str() {
             Some(run) => format!("run {run}"),
-            None => format!("info {}", update["_meta"]["goose"]["queuedSteer"]["messageId"].as_str().unwrap_or("-")),
+            None => format!(
+                "info {}",
+                update["_meta"]["goose"]["queuedSteer"]["messageId"].as_str().unwrap_or("-")
+            ),
         },
-        Some("agent_thought_chunk") => format!("thought {}", update["content"]["text"].as_str().unwrap_or("-")),
-        Some("agent_message_chunk") => format!("message {}", update["content"]["text"].as_str().unwrap_or("-")),
+        Some("agent_thought_chunk") => {
+            format!("thought {}", update["content"]["text"].as_str().unwrap_or("-"))
+        }
+        Some("agent_message_chunk") => {
+            format!("message {}", update["content"]["text"].as_str().unwrap_or("-"))
+        }
         Some("tool_call") => format!("pending {call} {}", word("title")),
         Some("tool_call_update") => match update["status"].as_str() {
             Some("completed") if update["rawOutput"]["isError"] == true => format!("returned error {call}"),
@@ -549,7 +570,10 @@ pub(crate) fn check_log(records: &[Record], session: &Session) {
     let again = reread(records);
     assert!(again == records, "a record changed in its encoding");
     let replay = replayed(&again);
-    assert!(state(replay.session().expect("a session")) == state(session), "the replay ends in another state");
+    assert!(
+        state(replay.session().expect("a session")) == state(session),
+        "the replay ends in another state"
+    );
 }
 
 /// The first call in a request's messages that its next message does not answer, on either wire.

@@ -39,7 +39,10 @@ fn steers_that_fit_no_turn_are_refused_and_change_nothing() {
     rig.steer_blocks("run_2", json!([]));
     rig.steer("", "x");
     rig.request("_goose/unstable/session/steer", json!({"sessionId": "ses_1", "expectedRunId": "run_2"}));
-    rig.request("_goose/unstable/session/steer", json!({"sessionId": "ses_1", "expectedRunId": 7, "prompt": []}));
+    rig.request(
+        "_goose/unstable/session/steer",
+        json!({"sessionId": "ses_1", "expectedRunId": 7, "prompt": []}),
+    );
     rig.steer_blocks("run_2", json!([{"type": "text"}]));
     let told = rig.told();
     assert_eq!(told.len(), 5);
@@ -53,7 +56,10 @@ fn steers_that_fit_no_turn_are_refused_and_change_nothing() {
 fn two_steers_keep_their_order_and_each_is_a_message() {
     let mut rig = Rig::calling(1, |_| {});
     rig.steer("run_1", " one ");
-    rig.steer_blocks("run_1", json!([{"type": "text", "text": "two"}, {"type": "resource_link", "uri": "u"}]));
+    rig.steer_blocks(
+        "run_1",
+        json!([{"type": "text", "text": "two"}, {"type": "resource_link", "uri": "u"}]),
+    );
     rig.finish(0, text_result("ok"));
     assert_eq!(rig.history()[3..], ["user  one ", "user two\n[resource: u]"]);
     rig.answer(&text("done"));

@@ -40,8 +40,12 @@ fn a_hook_is_never_offered_and_never_called_for_the_model() {
         o.hook_servers = vec![0];
     });
     rig.prompt("go");
-    let offered: Vec<&Value> =
-        rig.last_ask().body["tools"].as_array().expect("tools").iter().map(|t| &t["function"]["name"]).collect();
+    let offered: Vec<&Value> = rig.last_ask().body["tools"]
+        .as_array()
+        .expect("tools")
+        .iter()
+        .map(|t| &t["function"]["name"])
+        .collect();
     assert_eq!(offered, ["t__say"]);
     rig.told();
     rig.answer(&calls_of(&[("a", "t___Stop", json!("{}"))]));
@@ -70,7 +74,11 @@ fn of_a_hundred_calls_the_first_64_are_announced_kept_and_answered() {
 #[test]
 fn c15_missing_and_repeated_ids_are_made_unique_and_results_find_their_calls() {
     for in_anthropic in [false, true] {
-        let mut rig = Rig::with(|o| if in_anthropic { anthropic(o) });
+        let mut rig = Rig::with(|o| {
+            if in_anthropic {
+                anthropic(o)
+            }
+        });
         rig.prompt("go");
         let ids = ["", "", "x", "x", "x"];
         if in_anthropic {
@@ -87,7 +95,10 @@ fn c15_missing_and_repeated_ids_are_made_unique_and_results_find_their_calls() {
         assert_eq!(
             results,
             [
-                "result call_1_1_0 of 0", "result call_1_1_1 of 1", "result x of 2", "result x-2 of 3",
+                "result call_1_1_0 of 0",
+                "result call_1_1_1 of 1",
+                "result x of 2",
+                "result x-2 of 3",
                 "result x-3 of 4",
             ]
         );
@@ -104,7 +115,10 @@ fn ids_may_come_again_in_another_round() {
         rig.finish(0, text_result("ok"));
     }
     rig.answer(&text("done"));
-    assert_eq!(rig.history()[1..5], ["assistant  same", "result same ok", "assistant  same", "result same ok"]);
+    assert_eq!(
+        rig.history()[1..5],
+        ["assistant  same", "result same ok", "assistant  same", "result same ok"]
+    );
 }
 
 #[test]
@@ -209,7 +223,14 @@ fn calls_start_in_call_order_while_there_is_room() {
     rig.answer(&calls_of(&["a", "b", "c", "d"].map(|id| (id, "t__say", json!("{}")))));
     assert_eq!(
         rig.told(),
-        ["pending a t__say", "pending b t__say", "pending c t__say", "pending d t__say", "in_progress a", "in_progress b"]
+        [
+            "pending a t__say",
+            "pending b t__say",
+            "pending c t__say",
+            "pending d t__say",
+            "in_progress a",
+            "in_progress b"
+        ]
     );
     rig.finish(1, text_result("b"));
     assert_eq!(rig.told(), ["completed b", "in_progress c"]);
@@ -241,14 +262,24 @@ fn each_way_to_fail_is_told_and_reflected_once() {
     let rejected = br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"bad"}}"#;
     for (outcome, line, told, text) in [
         (CallOutcome::Returned, error_result("no").to_string(), "returned error a", "no".to_owned()),
-        (CallOutcome::Returned, String::new(), "returned error a", "Tool call rejected: Mcp error: -32602: bad".into()),
+        (
+            CallOutcome::Returned,
+            String::new(),
+            "returned error a",
+            "Tool call rejected: Mcp error: -32602: bad".into(),
+        ),
         (
             CallOutcome::TransportFailed { text: "mcp: call t__say: gone".into() },
             String::new(),
             "failed a: mcp: call t__say: gone",
             "mcp: call t__say: gone".into(),
         ),
-        (CallOutcome::Unavailable { text: "mcp: t is recovering".into() }, String::new(), "failed a: mcp: t is recovering", "mcp: t is recovering".into()),
+        (
+            CallOutcome::Unavailable { text: "mcp: t is recovering".into() },
+            String::new(),
+            "failed a: mcp: t is recovering",
+            "mcp: t is recovering".into(),
+        ),
         (CallOutcome::Cancelled, String::new(), "failed a: cancelled", "cancelled".into()),
     ] {
         let mut rig = Rig::calling(1, |_| {});
@@ -296,7 +327,9 @@ fn the_suffix_is_the_last_part_of_a_failure_and_no_line_shows_it() {
     };
     let results = [
         json!({"content": [text("no"), text(REFLECTION)], "is_error": true, "tool_use_id": "a", "type": "tool_result"}),
-        marked(json!({"content": [text("yes")], "is_error": false, "tool_use_id": "b", "type": "tool_result"})),
+        marked(
+            json!({"content": [text("yes")], "is_error": false, "tool_use_id": "b", "type": "tool_result"}),
+        ),
     ];
     assert_eq!(rig.messages()[2], json!({"content": results, "role": "user"}));
     assert!(!rig.lines.iter().any(|line| line.to_string().contains("[Reflect]")));
@@ -349,7 +382,10 @@ fn c36_c38_odd_bytes_of_models_and_servers_cost_no_turn() {
     let mut rig = Rig::calling(1, |_| {});
     rig.finish_line(0, b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"f\xffo \\ud99c\"}]}}");
     assert_eq!(rig.messages()[2]["content"], "f\u{fffd}o \u{fffd}");
-    rig.answer_bytes(2, br#"{"choices":[{"finish_reason":"stop","message":{"content":"x\ud99c y"}}]}"#.to_vec());
+    rig.answer_bytes(
+        2,
+        br#"{"choices":[{"finish_reason":"stop","message":{"content":"x\ud99c y"}}]}"#.to_vec(),
+    );
     assert_eq!(rig.told(), ["completed a", "message x\u{fffd} y", "stop end_turn"]);
     rig.prompt("more");
     assert!(std::str::from_utf8(&rig.last_ask().bytes).is_ok());
@@ -364,7 +400,12 @@ fn tools_of_a_server_that_was_given_up_are_offered_no_more_but_stay_known() {
     assert!(!rig.server(5, ServerEvent::Exhausted));
     rig.finish_as(0, CallOutcome::Unavailable { text: "mcp: t is given up".into() }, b"");
     let names = |rig: &Rig| -> Vec<Value> {
-        rig.last_ask().body["tools"].as_array().into_iter().flatten().map(|t| t["function"]["name"].clone()).collect()
+        rig.last_ask().body["tools"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|t| t["function"]["name"].clone())
+            .collect()
     };
     assert_eq!(names(&rig), ["u__do"]);
     rig.answer(&say_call("b"));

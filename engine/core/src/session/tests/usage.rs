@@ -13,7 +13,10 @@ fn sums_run_over_the_session_and_precede_the_answer() {
     let mut rig = Rig::new();
     rig.prompt("one");
     rig.answer(&costing(text("1"), 10, 5));
-    assert_eq!(rig.told(), ["run run_1", "usage 10+5 total -", "message 1", "usage 10+5 total -", "stop end_turn"]);
+    assert_eq!(
+        rig.told(),
+        ["run run_1", "usage 10+5 total -", "message 1", "usage 10+5 total -", "stop end_turn"]
+    );
     rig.prompt("two");
     rig.answer(&costing(text("2"), 20, 8));
     assert_eq!(
@@ -62,13 +65,10 @@ fn each_round_that_reports_is_told_and_the_last_one_again_at_the_end() {
 #[test]
 fn c28_one_missing_total_hides_the_total_for_good() {
     let mut rig = Rig::new();
-    for (n, answer) in [
-        costing_total(text("1"), 10, 5, 15),
-        costing(text("2"), 15, 6),
-        costing_total(text("3"), 20, 8, 28),
-    ]
-    .iter()
-    .enumerate()
+    for (n, answer) in
+        [costing_total(text("1"), 10, 5, 15), costing(text("2"), 15, 6), costing_total(text("3"), 20, 8, 28)]
+            .iter()
+            .enumerate()
     {
         rig.prompt(&n.to_string());
         rig.answer(answer);
@@ -77,7 +77,10 @@ fn c28_one_missing_total_hides_the_total_for_good() {
     assert_eq!(told[1], "usage 10+5 total 15");
     assert_eq!(told[3], "usage 25+11 total -");
     assert_eq!(told[5], "usage 45+19 total -");
-    assert!(rig.lines.iter().all(|l| l["params"]["update"].get("accumulatedTotalTokens") != Some(&json!(null))));
+    assert!(rig
+        .lines
+        .iter()
+        .all(|l| l["params"]["update"].get("accumulatedTotalTokens") != Some(&json!(null))));
 }
 
 #[test]
@@ -94,8 +97,14 @@ fn a_failed_turn_tells_its_cost_before_the_error() {
 #[test]
 fn c23_c25_odd_usage_costs_no_turn() {
     for (usage, told) in [
-        (json!({"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12, "prompt_tokens_details": null}), vec!["usage 10+2 total 12"; 2]),
-        (json!({"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": null}}), vec!["usage 10+2 total -"; 2]),
+        (
+            json!({"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12, "prompt_tokens_details": null}),
+            vec!["usage 10+2 total 12"; 2],
+        ),
+        (
+            json!({"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": null}}),
+            vec!["usage 10+2 total -"; 2],
+        ),
         (json!({"prompt_tokens": "12", "completion_tokens": 2}), vec!["usage 0+2 total -"; 2]),
         (json!({"prompt_tokens": 1.5, "completion_tokens": -1}), vec![]),
         (json!({"prompt_tokens": 1e30}), vec![]),
