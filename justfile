@@ -25,6 +25,14 @@ fmt:
 fixtures:
     cargo run --quiet -- fixture run fixtures/*.jsonl
 
+# Drive simulated sessions through faults, a seed each; `just sim --seed N --trace` shows one.
+sim *options="--seeds 10000":
+    cargo run --quiet --package waxlog-sim -- {{options}}
+
+# Run each fuzz target over its corpus and mutations of it for some seconds.
+fuzz seconds="5" *options:
+    cargo run --quiet --package waxlog-sim -- fuzz --seconds {{seconds}} {{options}}
+
 # Criterion benches: append and flush, opening.
 bench:
     cargo bench --package waxlog-store --bench append_flush

@@ -57,6 +57,7 @@ await story('session of the SDK', () => onStage((stage) => withAgent(stage, asyn
   same('its result reaches the model', result(stage.model.last, 'b'), 'Echo: second');
 
   await refusals(agent, session);
+  await blocks(stage, agent, session, hello.agentCapabilities.promptCapabilities);
   await cancelMidTool(stage, agent, session);
 
   const changed = await agent.ask('session/set_config_option', {
@@ -88,10 +89,28 @@ async function refusals(agent, session) {
   same('a wrong option is -32602', await cause('session/set_config_option', {
     sessionId: session, configId: 'colour', value: 'amber',
   }), -32602);
-  const image = [{ type: 'image', data: 'AAAA', mimeType: 'image/png' }];
-  same('a block that was not offered is -32602', await cause('session/prompt', {
-    sessionId: session, prompt: image,
-  }), -32602);
+}
+
+/** A block works if `initialize` says that it does, and is refused if not. */
+async function blocks(stage, agent, session, offered) {
+  const data = Buffer.from('bytes of a block').toString('base64');
+  const text = 'text of a block';
+  const of = {
+    image: [{ type: 'image', data, mimeType: 'image/png' }, data],
+    audio: [{ type: 'audio', data, mimeType: 'audio/wav' }, data],
+    embeddedContext: [{ type: 'resource', resource: { uri: 'file:///hive.txt', text } }, text],
+  };
+  for (const [capability, [block, needle]] of Object.entries(of)) {
+    const prompt = [{ type: 'text', text: 'Look at this.' }, block];
+    if (offered[capability]) {
+      stage.model.script(says('Seen.'));
+      await agent.ask('session/prompt', { sessionId: session, prompt });
+      contains(`${capability} is offered and reaches the model`, JSON.stringify(stage.model.last), needle);
+    } else {
+      const error = await agent.ask('session/prompt', { sessionId: session, prompt }).catch((refusal) => refusal);
+      same(`${capability} is not offered and refused`, error.code, -32602);
+    }
+  }
 }
 
 async function cancelMidTool(stage, agent, session) {

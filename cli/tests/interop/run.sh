@@ -31,15 +31,16 @@ key=$({ cat "$here"/package*.json "$here/requirements.txt"; node --version; pyth
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/waxlog-interop/$key
 mkdir -p "$cache"
 
+# Chained: where a caller asks whether it worked, `set -e` would not stop at the first step that did not.
 install_all() {
-  cp "$here"/package*.json "$cache"
-  # No package needs its install script to run, and none gets to run one.
-  (cd "$cache" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
-  python3 -m venv --clear "$cache/python"
-  # Every package is pinned; pip has nothing to resolve.
-  "$cache/python/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$here/requirements.txt"
-  "$cache/python/bin/pip" check --quiet --disable-pip-version-check
-  touch "$cache/complete"
+  cp "$here"/package*.json "$cache" &&
+    # No package needs its install script to run, and none gets to run one.
+    (cd "$cache" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) &&
+    python3 -m venv --clear "$cache/python" &&
+    # Every package is pinned; pip has nothing to resolve.
+    "$cache/python/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$here/requirements.txt" &&
+    "$cache/python/bin/pip" check --quiet --disable-pip-version-check &&
+    touch "$cache/complete"
 }
 
 # Two runs at once must not install over each other.
@@ -47,7 +48,7 @@ exec 9>"$cache/lock"
 flock 9
 if [ ! -e "$cache/complete" ]; then
   echo "interop: installing into $cache"
-  (set -e; install_all) || { echo "interop: the installation failed" >&2; exit 1; }
+  install_all || { echo "interop: the installation failed" >&2; exit 1; }
 fi
 flock -u 9
 

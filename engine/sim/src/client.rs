@@ -3,22 +3,40 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{json, Value};
+use waxlog_core::acp::frame::Id;
 
 use crate::dice::Dice;
-use crate::setup::{OPENED_BY, SESSION};
+use crate::setup::SESSION;
 use crate::violation::{Invariant, Violation};
 
 /// Longest text of a prompt, in bytes.
 const PROMPT_MAX_BYTES: usize = 2_000;
+
+/// Where the session is, as far as the client knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Whereabouts {
+    /// It does not exist.
+    Nowhere,
+    /// It was asked for by a request.
+    Coming(String),
+    /// It is served.
+    Here,
+    /// Its closing was asked for by a request.
+    Leaving(String),
+    /// It lies in the log.
+    Away,
+}
 
 /// The client.
 #[derive(Clone, Debug)]
 pub struct Client {
     moves_left: u32,
     next_id: u64,
-    models: &'static [&'static str],
+    session: Whereabouts,
     /// The requests that are still to be answered.
     open: BTreeSet<String>,
+    /// Those of them that a served session has taken.
+    taken: BTreeSet<String>,
     /// Answers still to come for lines that have no id.
     open_nameless: u32,
     /// The prompt under way.
@@ -30,13 +48,14 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that has asked for its session and is going to do `moves` things.
-    pub fn new(moves: u32, models: &'static [&'static str]) -> Client {
+    /// A client that is going to do `moves` things.
+    pub fn new(moves: u32) -> Client {
         Client {
             moves_left: moves,
-            next_id: OPENED_BY + 1,
-            models,
-            open: BTreeSet::from([OPENED_BY.to_string()]),
+            next_id: 1,
+            session: Whereabouts::Nowhere,
+            open: BTreeSet::new(),
+            taken: BTreeSet::new(),
             open_nameless: 0,
             prompt: None,
             run: None,
@@ -54,27 +73,35 @@ impl Client {
         &self.steers
     }
 
-    /// The next line that it sends.
-    pub fn next_line(&mut self, dice: &mut Dice) -> Vec<u8> {
+    /// The next line that it sends; `models` are those that it may choose.
+    pub fn next_line(&mut self, models: &[&str], dice: &mut Dice) -> Vec<u8> {
         self.moves_left = self.moves_left.saturating_sub(1);
-        if self.prompt.is_none() && dice.chance(800) {
-            return self.prompt(dice);
+        match self.session {
+            Whereabouts::Nowhere => return self.new_session(dice),
+            Whereabouts::Away if dice.chance(900) => return self.load(dice),
+            Whereabouts::Here if self.prompt.is_none() && dice.chance(800) => return self.prompt(dice),
+            _ => {}
         }
-        match dice.size(0..20) {
+        match dice.size(0..24) {
             0..=6 => self.steer(dice),
             7..=9 => self.cancel(dice),
-            10..=12 => self.set_model(dice),
-            13..=14 => self.prompt(dice),
+            10..=11 => self.set_model(models, dice),
+            12..=13 => self.set_option(models, dice),
+            14..=16 => self.prompt(dice),
+            17 => self.close(dice),
+            18 if dice.chance(300) => self.load(dice),
             _ => self.bad_line(dice),
         }
     }
 
-    /// The process that owed answers is gone.
-    pub fn forgets(&mut self) {
+    /// The process that owed answers is gone; the session may be found in the log.
+    pub fn forgets(&mut self, session_is_logged: bool) {
         self.open.clear();
+        self.taken.clear();
         self.open_nameless = 0;
         self.prompt = None;
         self.run = None;
+        self.session = if session_is_logged { Whereabouts::Away } else { Whereabouts::Nowhere };
     }
 
     /// Takes in a line of the agent.
@@ -83,7 +110,8 @@ impl Client {
         let wrong = |why: &str| Violation::new(Invariant::Answers, format!("{why}: {text}"));
         let value: Value = serde_json::from_str(&text).map_err(|_| wrong("a line is no JSON"))?;
         if value.get("method").is_some() {
-            if let Some(run) = value.pointer("/params/update/_meta/goose/activeRunId").and_then(Value::as_str) {
+            if let Some(run) = value.pointer("/params/update/_meta/goose/activeRunId").and_then(Value::as_str)
+            {
                 self.run = Some(run.to_owned());
             }
             return Ok(());
@@ -96,11 +124,39 @@ impl Client {
         if !self.open.remove(&id) {
             return Err(wrong("an answer that nobody waits for"));
         }
+        self.taken.remove(&id);
         if self.prompt.as_ref() == Some(&id) {
             self.prompt = None;
             self.run = None;
         }
+        self.learn(&id, value.get("result").is_some());
         Ok(())
+    }
+
+    /// What the answer to request `id` says of the session.
+    fn learn(&mut self, id: &str, done: bool) {
+        self.session = match (&self.session, done) {
+            (Whereabouts::Coming(own), true) if own == id => Whereabouts::Here,
+            (Whereabouts::Coming(own), false) if own == id => Whereabouts::Away,
+            (Whereabouts::Leaving(own), true) if own == id => Whereabouts::Away,
+            _ => return,
+        };
+    }
+
+    /// The session has taken request `id`.
+    pub fn is_taken(&mut self, id: &Id) {
+        self.taken.insert(id.as_json().to_owned());
+    }
+
+    /// Checks that a session that can serve no more has told everybody.
+    pub fn check_told(&self) -> Result<(), Violation> {
+        match self.taken.is_empty() {
+            true => Ok(()),
+            false => {
+                let detail = format!("the log failed, and nobody told {:?}", self.taken);
+                Err(Violation::new(Invariant::Answers, detail))
+            }
+        }
     }
 
     /// Checks that nothing is left unanswered.
@@ -125,7 +181,9 @@ impl Client {
         let text = format!("prompt {id} ") + &"p".repeat(dice.size(0..PROMPT_MAX_BYTES));
         let blocks = match dice.size(0..20) {
             0 => json!([{"type": "image", "data": "AAAA", "mimeType": "image/png"}]),
-            1 => json!([{"type": "resource_link", "uri": "file:///x", "name": "x"}, {"type": "text", "text": text}]),
+            1 => {
+                json!([{"type": "resource_link", "uri": "file:///x", "name": "x"}, {"type": "text", "text": text}])
+            }
             _ => json!([{"type": "text", "text": text}]),
         };
         if self.prompt.is_none() {
@@ -163,10 +221,44 @@ impl Client {
         json!({"jsonrpc": "2.0", "method": "session/cancel", "params": params}).to_string().into_bytes()
     }
 
-    fn set_model(&mut self, dice: &mut Dice) -> Vec<u8> {
+    fn set_model(&mut self, models: &[&str], dice: &mut Dice) -> Vec<u8> {
         let id = self.id(dice);
-        let model = if dice.chance(100) { " " } else { dice.pick(self.models) };
+        let model = if dice.chance(100) { " " } else { dice.pick(models) };
         request(&id, "session/set_model", &json!({"sessionId": SESSION, "modelId": model}))
+    }
+
+    fn set_option(&mut self, models: &[&str], dice: &mut Dice) -> Vec<u8> {
+        let id = self.id(dice);
+        let (option, value) = match dice.size(0..4) {
+            0 => ("model", dice.pick(models)),
+            1 => ("colour", "blue"),
+            _ => ("thought_level", dice.pick(&["none", "low", "max", "extreme"])),
+        };
+        let params = json!({"sessionId": SESSION, "configId": option, "value": value});
+        request(&id, "session/set_config_option", &params)
+    }
+
+    fn new_session(&mut self, dice: &mut Dice) -> Vec<u8> {
+        let id = self.id(dice);
+        self.session = Whereabouts::Coming(id.clone());
+        request(&id, "session/new", &json!({"cwd": "/work", "mcpServers": []}))
+    }
+
+    fn load(&mut self, dice: &mut Dice) -> Vec<u8> {
+        let id = self.id(dice);
+        if self.session == Whereabouts::Away {
+            self.session = Whereabouts::Coming(id.clone());
+        }
+        let method = dice.pick(&["session/load", "session/resume"]);
+        request(&id, method, &json!({"sessionId": SESSION, "cwd": "/work", "mcpServers": []}))
+    }
+
+    fn close(&mut self, dice: &mut Dice) -> Vec<u8> {
+        let id = self.id(dice);
+        if self.session == Whereabouts::Here {
+            self.session = Whereabouts::Leaving(id.clone());
+        }
+        request(&id, "session/close", &json!({"sessionId": SESSION}))
     }
 
     /// A line that is refused or passed over: in its form, its method, its session or its parameters.
@@ -195,7 +287,8 @@ impl Client {
             "session/unheard_of",
             "initialize",
         ]);
-        format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}").into_bytes()
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}")
+            .into_bytes()
     }
 }
 

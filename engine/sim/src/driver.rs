@@ -16,9 +16,11 @@ use crate::violation::{Invariant, Violation};
 use crate::world::{Sabotage, Stop, World};
 
 /// How often a client hears that the model is still being waited for, in milliseconds.
-const KEEPALIVE_MS: u64 = 30_000;
+pub const KEEPALIVE_MS: u64 = 30_000;
 /// How long cancelled calls may take to stop, in milliseconds.
 const DRAIN_MAX_MS: u64 = 5_000;
+/// How long a skill may take to be read, in milliseconds.
+const SKILL_MAX_MS: u64 = 500;
 /// Decisions that may follow from one input.
 const DECISIONS_MAX: u32 = 200;
 /// Of the calls that are told to stop, how many do, in thousandths.
@@ -37,9 +39,9 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// A driver for `session`, whose records so far are in the log.
-    pub fn new(session: Session) -> Driver {
-        Driver { session, attempt: None, keepalive: None, calls: None, unanswered: Vec::new(), closing: false }
+    /// A driver for `session`, whose records so far are in the log; request `id` asked for it.
+    pub fn new(session: Session, id: Id) -> Driver {
+        Driver { session, attempt: None, keepalive: None, calls: None, unanswered: vec![id], closing: false }
     }
 
     /// The session.
@@ -76,14 +78,16 @@ impl Driver {
         for _ in 0..DECISIONS_MAX {
             let Some(record) = next else { return Ok(()) };
             let record = sabotaged(record, world.sabotage);
-            let forgotten = world.sabotage == Sabotage::ForgetTick && matches!(record.head, Head::KeepaliveTicked { .. });
+            let forgotten =
+                world.sabotage == Sabotage::ForgetTick && matches!(record.head, Head::KeepaliveTicked { .. });
             if !forgotten {
                 world.append(Stored::of_session(&record))?;
             }
             self.session.fold(&record);
             next = self.session.decide();
         }
-        let detail = format!("over {DECISIONS_MAX} decisions follow from one input, the last is {next:.200?}");
+        let detail =
+            format!("over {DECISIONS_MAX} decisions follow from one input, the last is {next:.200?}");
         Err(Violation::new(Invariant::Ends, detail).into())
     }
 
@@ -130,7 +134,9 @@ impl Driver {
                     world.schedule.after(0, None, Happening::Input(Input::ServerChanged { server, change }));
                 }
             }
+            Effect::LoadSkill { asked, index, name } => load_skill(asked, index, name.as_deref(), world),
             Effect::Upgraded | Effect::Inform(_) | Effect::Warn(_) => {}
+            Effect::Close => self.closing = true,
             Effect::Settle => {
                 self.stop_asking(world);
                 self.abort_calls(world);
@@ -175,11 +181,16 @@ impl Driver {
             }
         };
         let now_ms = world.schedule.now_ms();
-        let Called { wait_ms, changes, outcome, line } = world.servers.call(server, bare, now_ms, &mut world.dice);
+        let Called { wait_ms, changes, outcome, line } =
+            world.servers.call(server, bare, now_ms, &mut world.dice);
         for change in changes {
             world.plan(wait_ms, Some(token), Input::ServerChanged { server, change });
         }
-        world.plan(wait_ms, Some(token), Input::CallFinished { asked, index, outcome, line, elapsed_ms: wait_ms });
+        world.plan(
+            wait_ms,
+            Some(token),
+            Input::CallFinished { asked, index, outcome, line, elapsed_ms: wait_ms },
+        );
     }
 
     /// Most calls stop at once when they are told to; others go on, and some are not done in time.
@@ -211,6 +222,9 @@ impl Driver {
         self.stop_asking(world);
         self.abort_calls(world);
         let profile = self.session.opened().profile;
+        if world.sabotage == Sabotage::TellNobody {
+            return Ok(());
+        }
         for id in std::mem::take(&mut self.unanswered) {
             world.say(&lines::error(&id, profile.code(code::FAILED), "log: it cannot be written"))?;
         }
@@ -226,6 +240,14 @@ impl Driver {
     }
 }
 
+/// A skill is read beside the session; nothing takes that back.
+fn load_skill(asked: u64, index: usize, name: Option<&str>, world: &mut World) {
+    let is_error = name != Some("bees");
+    let text = if is_error { "no such skill" } else { "Bees dance." }.to_owned();
+    let wait_ms = world.dice.wait_ms(SKILL_MAX_MS);
+    world.plan(wait_ms, None, Input::SkillLoaded { asked, index, text, is_error });
+}
+
 /// Hooks run side by side; together they take as long as the slowest.
 fn run_hooks(asked: u64, hook: Hook, servers: Vec<usize>, world: &mut World) {
     let hooked: Vec<_> = servers.iter().map(|_| world.servers.hook(&mut world.dice)).collect();
@@ -239,7 +261,8 @@ fn run_hooks(asked: u64, hook: Hook, servers: Vec<usize>, world: &mut World) {
 fn is_answer(line: &[u8], id: &Id) -> bool {
     let line = String::from_utf8_lossy(line);
     let own = format!("\"id\":{},\"jsonrpc\":\"2.0\"", id.as_json());
-    line.starts_with(&format!("{{{own},\"result\"")) || line.starts_with("{\"error\"") && line.ends_with(&format!("{own}}}"))
+    line.starts_with(&format!("{{{own},\"result\""))
+        || line.starts_with("{\"error\"") && line.ends_with(&format!("{own}}}"))
 }
 
 fn draws(world: &mut World) -> Draws {

@@ -6,7 +6,8 @@
 //! always the same, and [`checks`] hold it against the rules of [`violation::Invariant`].
 //!
 //! ```
-//! use waxlog_sim::world::{run, Sabotage};
+//! use waxlog_sim::life::run;
+//! use waxlog_sim::world::Sabotage;
 //!
 //! let report = run(7, Sabotage::None, &mut waxlog_sim::trace::Trace::off());
 //! assert!(report.is_ok());
@@ -19,9 +20,11 @@ pub mod checks;
 pub mod client;
 pub mod dice;
 pub mod driver;
-
+pub mod fuzz;
+pub mod life;
 pub mod log;
 pub mod model;
+pub mod process;
 pub mod schedule;
 pub mod servers;
 pub mod setup;

@@ -77,6 +77,11 @@ impl Log {
         &self.rows[before..]
     }
 
+    /// All records, durable or not, oldest first.
+    pub fn all(&self) -> &[Stored] {
+        &self.rows
+    }
+
     /// The durable records, oldest first.
     pub fn durable(&self) -> &[Stored] {
         &self.rows[..self.durable]
@@ -96,7 +101,7 @@ mod tests {
         let mut log = Log::default();
         log.append(row("a"));
         assert_eq!(log.flush(), [row("a")]);
-        ["b", "c", "d"].map(|kind| log.append(row(kind)));
+        ["b", "c", "d"].into_iter().for_each(|kind| log.append(row(kind)));
         assert_eq!(log.at_risk(), 3);
         assert_eq!(log.kill(1), [row("b")]);
         assert_eq!(log.durable(), [row("a"), row("b")]);

@@ -2,17 +2,29 @@
 //!
 //! The last line is `N passed, N failed`; the exit code is 1 if anything failed.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
+use structopt::clap::AppSettings;
 use structopt::StructOpt;
+use waxlog_sim::fuzz::{campaign, Target, TARGETS};
+use waxlog_sim::life::run;
 use waxlog_sim::sweep::{sweep, Failure, Swept};
 use waxlog_sim::trace::Trace;
-use waxlog_sim::world::{run, Sabotage};
+use waxlog_sim::world::Sabotage;
 
 /// Steps that are shown of a failing run.
 const TAIL_STEPS: usize = 40;
+/// Where inputs that break a target are put, below the working folder.
+const FAILURES: &str = "target/fuzz-failures";
 
 /// Drives simulated sessions through everything that can go wrong.
 #[derive(StructOpt)]
-#[structopt(name = "waxlog-sim", after_help = "EXAMPLE:\n    cargo run -p waxlog-sim -- --seeds 10000")]
+#[structopt(
+    name = "waxlog-sim",
+    global_settings = &[AppSettings::VersionlessSubcommands, AppSettings::DisableHelpSubcommand],
+    after_help = "EXAMPLE:\n    cargo run -p waxlog-sim -- --seeds 10000"
+)]
 struct Arguments {
     /// How many seeds to run.
     #[structopt(long, default_value = "1000")]
@@ -26,13 +38,38 @@ struct Arguments {
     /// With --seed: show every step.
     #[structopt(long, requires = "seed")]
     trace: bool,
+    #[structopt(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(StructOpt)]
+enum Command {
+    /// Runs the fuzz targets over their corpus and mutations of it.
+    Fuzz(Fuzz),
+}
+
+#[derive(StructOpt)]
+struct Fuzz {
+    /// How long each target runs.
+    #[structopt(long, default_value = "5")]
+    seconds: u64,
+    /// Only this target.
+    #[structopt(long)]
+    target: Option<String>,
+    /// Where chance begins.
+    #[structopt(long, default_value = "0")]
+    seed: u64,
+    /// With --target: only this file's bytes.
+    #[structopt(long, requires = "target", parse(from_os_str))]
+    input: Option<PathBuf>,
 }
 
 fn main() {
     let arguments = Arguments::from_args();
-    let passed = match arguments.seed {
-        Some(seed) => one(seed, arguments.trace),
-        None => many(arguments.from, arguments.seeds),
+    let passed = match (&arguments.command, arguments.seed) {
+        (Some(Command::Fuzz(fuzz)), _) => fuzz_targets(fuzz),
+        (None, Some(seed)) => one(seed, arguments.trace),
+        (None, None) => many(arguments.from, arguments.seeds),
     };
     std::process::exit(i32::from(!passed));
 }
@@ -43,21 +80,24 @@ fn many(from: u64, seeds: u64) -> bool {
         one(*seed, false);
         println!();
     }
-    println!("{} records, {} requests, {} kills", sum.records, sum.requests, sum.kills);
+    for (kind, count) in &sum.records {
+        println!("{count:>9}  {kind}");
+    }
+    let records: u64 = sum.records.values().sum();
+    println!("{records} records, {} requests, {} kills", sum.requests, sum.kills);
     println!("{passed} passed, {failed} failed");
     failed == 0
 }
 
-/// Runs a seed again with its trace, and shows that if it is wanted or needed.
+/// Runs a seed with its trace, and shows that if it is wanted or needed.
 fn one(seed: u64, every_step: bool) -> bool {
     let mut trace = Trace::on();
     let result = run(seed, Sabotage::None, &mut trace);
-    let steps = if every_step { usize::MAX } else { TAIL_STEPS };
     if every_step || result.is_err() {
-        trace.tail(steps).for_each(|step| println!("{step}"));
+        trace.tail(if every_step { usize::MAX } else { TAIL_STEPS }).for_each(|step| println!("{step}"));
     }
     match result {
-        Ok(report) => println!("seed {seed}: {report:?}"),
+        Ok(report) => println!("seed {seed}: {} requests, {} kills", report.requests, report.kills),
         Err(violation) => {
             println!("seed {seed}: {violation}");
             println!("again: cargo run -p waxlog-sim -- --seed {seed} --trace");
@@ -65,4 +105,47 @@ fn one(seed: u64, every_step: bool) -> bool {
         }
     }
     true
+}
+
+fn fuzz_targets(fuzz: &Fuzz) -> bool {
+    // A panic is what a failure is made of here; its words come with the report.
+    std::panic::set_hook(Box::new(|_| {}));
+    let wanted = |target: &&Target| fuzz.target.as_ref().is_none_or(|name| name == target.name);
+    let (mut passed, mut failed) = (0, 0);
+    for target in TARGETS.iter().filter(wanted) {
+        match fuzz_one(target, fuzz) {
+            true => passed += 1,
+            false => failed += 1,
+        }
+    }
+    println!("{passed} passed, {failed} failed");
+    failed == 0 && passed > 0
+}
+
+fn fuzz_one(target: &Target, fuzz: &Fuzz) -> bool {
+    let (name, failures) = (target.name, PathBuf::from(FAILURES));
+    let outcome = match &fuzz.input {
+        Some(file) => std::fs::read(file)
+            .and_then(|input| campaign::try_input(target, &input, &failures))
+            .map(|failure| campaign::Outcome { inputs: 1, failure }),
+        None => campaign::run(target, fuzz.seed, Duration::from_secs(fuzz.seconds), &failures),
+    };
+    match outcome {
+        Ok(campaign::Outcome { inputs, failure: None }) => {
+            println!("{name}: {inputs} inputs");
+            true
+        }
+        Ok(campaign::Outcome { inputs, failure: Some((file, text)) }) => {
+            println!("{name}: input {inputs} breaks it: {text}");
+            println!("again: cargo run -p waxlog-sim -- fuzz --target {name} --input {}", file.display());
+            false
+        }
+        Err(error) => {
+            println!(
+                "{name}: {error}; its corpus lies in {}",
+                campaign::corpus_folder().join(name).display()
+            );
+            false
+        }
+    }
 }

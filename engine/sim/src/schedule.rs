@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use waxlog_core::connection::Work;
 use waxlog_core::session::Input;
 
 use crate::dice::Dice;
@@ -22,8 +23,10 @@ pub enum Happening {
     Move,
     /// A line of the client arrives.
     Line(Vec<u8>),
+    /// The servers of a session that was asked for are up.
+    Up(Work),
     /// The client is gone.
-    Close,
+    Gone,
     /// What a request, a call, a hook or a timer has to say.
     Input(Input),
     /// The model has been silent for another keepalive period, and will be asked after again.
@@ -70,24 +73,33 @@ impl Schedule {
     }
 
     /// The next thing; the clock goes there.
-    pub fn next(&mut self) -> Option<(Happening, Option<Token>)> {
+    pub fn go_on(&mut self) -> Option<(Happening, Option<Token>)> {
         let ((at_ms, _), entry) = self.entries.pop_first()?;
         self.now_ms = at_ms;
         Some((entry.what, entry.until))
     }
 
-    /// The next message for the session, if it is due now.
-    pub fn next_due_input(&mut self) -> Option<Happening> {
+    /// The next input, if one is due now.
+    pub fn next_due_input(&mut self) -> Option<Input> {
         let first = self.entries.first_entry()?;
-        let due = first.key().0 <= self.now_ms && matches!(first.get().what, Happening::Input(_));
-        due.then(|| first.remove().what)
+        if first.key().0 > self.now_ms || !matches!(first.get().what, Happening::Input(_)) {
+            return None;
+        }
+        match first.remove().what {
+            Happening::Input(input) => Some(input),
+            _ => None,
+        }
     }
 
     /// Takes back what carries `token`, but for what is on its way already.
     pub fn take_back(&mut self, token: Token, dice: &mut Dice) {
         for (_, what) in self.take(token) {
+            let late = match what {
+                Happening::Tick { asked } => Happening::Input(Input::KeepaliveTick { asked }),
+                other => other,
+            };
             if dice.chance(LATE_PERMILLE) {
-                self.after(dice.wait_ms(LATE_MAX_MS), None, what);
+                self.after(dice.wait_ms(LATE_MAX_MS), None, late);
             }
         }
     }
@@ -116,7 +128,7 @@ mod tests {
 
     fn order(schedule: &mut Schedule) -> Vec<(u64, u64)> {
         std::iter::from_fn(|| {
-            let (what, _) = schedule.next()?;
+            let (what, _) = schedule.go_on()?;
             match what {
                 Happening::Tick { asked } => Some((schedule.now_ms(), asked)),
                 _ => None,

@@ -89,7 +89,11 @@ impl Servers {
             0 => (HOOK_MAX_MS, HookOutcome::TimedOut, Vec::new()),
             1 => (1, HookOutcome::Failed { text: "mcp: server is recovering".to_owned() }, Vec::new()),
             2 => (dice.within(0..HOOK_MAX_MS), HookOutcome::Returned { bytes: 0 }, b"not json".to_vec()),
-            3 | 4 => (dice.within(0..HOOK_MAX_MS), HookOutcome::Returned { bytes: 0 }, text_line("there is more", false)),
+            3 | 4 => (
+                dice.within(0..HOOK_MAX_MS),
+                HookOutcome::Returned { bytes: 0 },
+                text_line("there is more", false),
+            ),
             5 => (dice.within(0..HOOK_MAX_MS), HookOutcome::Returned { bytes: 0 }, text_line("failed", true)),
             _ => (dice.within(0..HOOK_MAX_MS), HookOutcome::Returned { bytes: 0 }, text_line(" ", false)),
         };
@@ -139,7 +143,8 @@ impl Servers {
         let gone = |outcome, wait_ms, changes| Called { wait_ms, changes, outcome, line: Vec::new() };
         match dice.size(0..7) {
             0 => {
-                let outcome = CallOutcome::TransportFailed { text: format!("mcp: call {tool}: end of stream") };
+                let outcome =
+                    CallOutcome::TransportFailed { text: format!("mcp: call {tool}: end of stream") };
                 gone(outcome, dice.wait_ms(CALL_MAX_MS), self.bury(server, "end of stream", now_ms, dice))
             }
             1 => {
@@ -152,9 +157,13 @@ impl Servers {
                 returned(dice.wait_ms(CALL_MAX_MS), line.to_string().into_bytes())
             }
             3 => returned(dice.wait_ms(1_000), b"{\"id\":7,\"result\":".to_vec()),
-            4 => returned(dice.wait_ms(1_000), b"{\"id\":7,\"result\":{\"content\":[{\"type\":\"odd\"}]}}".to_vec()),
+            4 => returned(
+                dice.wait_ms(1_000),
+                b"{\"id\":7,\"result\":{\"content\":[{\"type\":\"odd\"}]}}".to_vec(),
+            ),
             5 => {
-                let outcome = CallOutcome::Unavailable { text: format!("mcp: tool {tool} is no longer available") };
+                let outcome =
+                    CallOutcome::Unavailable { text: format!("mcp: tool {tool} is no longer available") };
                 gone(outcome, 0, Vec::new())
             }
             _ => returned(dice.wait_ms(CALL_MAX_MS), text_line("it failed", true)),
@@ -190,7 +199,9 @@ fn answer(dice: &mut Dice) -> Vec<u8> {
             {"type": "image", "data": "iVBORw0KGgo=".repeat(dice.size(1..50)), "mimeType": "image/png"},
             {"type": "text", "text": "a picture"},
         ]),
-        3 => json!([{"type": "resource_link", "uri": "file:///x"}, {"type": "audio", "data": "AA==", "mimeType": "audio/wav"}]),
+        3 => {
+            json!([{"type": "resource_link", "uri": "file:///x"}, {"type": "audio", "data": "AA==", "mimeType": "audio/wav"}])
+        }
         _ => json!([{"type": "text", "text": "done"}]),
     };
     json!({"jsonrpc": "2.0", "id": 7, "result": {"content": content}}).to_string().into_bytes()

@@ -1,16 +1,15 @@
 //! What a run starts from: the session's settings, its servers, and how much goes wrong.
 
 use serde_json::{json, Value};
+use waxlog_core::acp::frame::Id;
 use waxlog_core::dialect::Dialect;
 use waxlog_core::mcp::{Catalogue, ToolSpec};
-use waxlog_core::record::{Head, Record, RecordError, RECORD_VERSION};
+use waxlog_core::record::{Record, RecordError, RECORD_VERSION};
 
 use crate::dice::Dice;
 
 /// The session's id; a run has one session.
 pub const SESSION: &str = "ses_00000000000000a1";
-/// The id of the request that opened it.
-pub const OPENED_BY: u64 = 1;
 
 /// The providers, with models that take each of their ways.
 const PROVIDERS: [(&str, &[&str]); 5] = [
@@ -38,16 +37,14 @@ pub struct Faults {
     /// Inputs that come twice.
     pub repeat_permille: u32,
     /// Kills in the whole run.
-    pub kills: u32,
-    /// Whether one write of the log fails.
-    pub log_fails: bool,
+    pub kills: u64,
+    /// The process, counted by the kills before it, whose log fails.
+    pub fails_after_kills: u64,
 }
 
-/// The start of a run.
+/// The start of a run, and of each time that its session comes back.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The session's first record.
-    pub opened: Record,
     /// The provider's word.
     pub provider: &'static str,
     /// The models that the client may choose.
@@ -58,31 +55,62 @@ pub struct Setup {
     pub faults: Faults,
     /// How many things the client does.
     pub moves: u32,
+    /// What else the session's first record says.
+    opened: Value,
 }
 
 impl Setup {
     /// What `dice` make of a run.
-    pub fn draw(dice: &mut Dice) -> Result<Setup, RecordError> {
+    pub fn draw(dice: &mut Dice) -> Setup {
         let (provider, models) = dice.pick(&PROVIDERS);
         let catalogue = catalogue(dice.size(0..SERVERS.len() + 1));
-        let head = json!({
-            "id": OPENED_BY.to_string(), "session": SESSION, "profile": dice.pick(&["harness", "standard"]),
-            "cwd": "/work", "servers": [], "catalogue": catalogue, "upgraded": false, "models": models,
-            "settings": settings(dice, provider, models[0]), "prompt_source": "built-in",
+        let skill = json!({"name": "bees", "description": "of bees", "folder": "/skills/bees", "files": []});
+        let opened = json!({
+            "session": SESSION, "profile": dice.pick(&["harness", "standard"]), "cwd": "/work", "servers": [],
+            "catalogue": catalogue, "upgraded": false, "models": models,
+            "settings": settings(dice, provider, models[0]), "prompt_source": "built-in", "sources": [],
+            "skills": if dice.chance(300) { json!([skill]) } else { json!([]) },
             "hook_servers": (0..catalogue.servers.len()).filter(|_| dice.chance(600)).collect::<Vec<_>>(),
         });
-        let head = head.to_string();
-        let opened =
-            Record::decode("session_opened", RECORD_VERSION, head.as_bytes(), b"You are tested.".to_vec())?;
         let faults = Faults {
             model_permille: dice.pick(&[0, 50, 300]),
             tool_permille: dice.pick(&[0, 100, 500]),
             repeat_permille: dice.pick(&[0, 0, 100]),
             kills: dice.pick(&[0, 0, 1, 1, 2, 4]),
-            log_fails: dice.chance(100),
+            fails_after_kills: dice.pick(&[0, 1, 9, 9, 9, 9]),
         };
-        let moves = u32::try_from(dice.within(2..20)).unwrap_or(2);
-        Ok(Setup { opened, provider, models, catalogue, faults, moves })
+        let moves = u32::try_from(dice.within(3..60)).unwrap_or(3);
+        Setup { provider, models, catalogue, faults, moves, opened }
+    }
+
+    /// The session comes back under other settings and with other servers, as often as not.
+    pub fn redraw(&mut self, dice: &mut Dice) {
+        if dice.chance(500) {
+            let Setup { faults, moves, .. } = *self;
+            *self = Setup { faults, moves, ..Setup::draw(dice) };
+        }
+    }
+
+    /// The first record of the session that request `id` asks for.
+    pub fn first_record(&self, id: &Id) -> Result<Record, RecordError> {
+        Record::decode(
+            "session_opened",
+            RECORD_VERSION,
+            &json_bytes(&self.head(id)),
+            b"You are tested.".to_vec(),
+        )
+    }
+
+    /// The record of its coming back.
+    pub fn resumed_record(&self, id: &Id, tells_history: bool) -> Result<Record, RecordError> {
+        let head = json!({"opened": self.head(id), "tells_history": tells_history});
+        Record::decode("session_resumed", RECORD_VERSION, &json_bytes(&head), Vec::new())
+    }
+
+    fn head(&self, id: &Id) -> Value {
+        let mut head = self.opened.clone();
+        head["id"] = json!(id.as_json());
+        head
     }
 
     /// The wire that is spoken on `path`.
@@ -95,13 +123,14 @@ impl Setup {
         }
     }
 
-    /// Whether the session says that an endpoint may move it to the other wire.
+    /// Whether an endpoint of this provider may ask for the other wire.
     pub fn may_upgrade(&self) -> bool {
-        match &self.opened.head {
-            Head::SessionOpened(opened) => opened.settings.provider.spec().has_api_modes,
-            _ => false,
-        }
+        self.provider == "openai"
     }
+}
+
+fn json_bytes(value: &Value) -> Vec<u8> {
+    value.to_string().into_bytes()
 }
 
 fn catalogue(servers: usize) -> Catalogue {
@@ -120,7 +149,8 @@ fn catalogue(servers: usize) -> Catalogue {
 
 /// Settings in the form of a first record, small limits among them.
 fn settings(dice: &mut Dice, provider: &str, model: &str) -> Value {
-    let (window, output) = dice.pick(&[(200_000, 32_768), (200_000, 32_768), (12_000, 2_000), (3_000, 500), (300, 20)]);
+    let (window, output) =
+        dice.pick(&[(200_000, 32_768), (200_000, 32_768), (12_000, 2_000), (3_000, 500), (300, 20)]);
     json!({
         "provider": provider,
         "api": dice.pick(&["auto", "chat", "responses"]),
@@ -142,13 +172,18 @@ fn settings(dice: &mut Dice, provider: &str, model: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use waxlog_core::session::Session;
+
     use super::*;
 
     #[test]
     fn every_seed_gives_a_session_that_opens() {
         for seed in 0..200 {
-            let setup = Setup::draw(&mut Dice::new(seed)).expect("a first record");
-            assert!(waxlog_core::session::Session::open(&setup.opened).is_some(), "seed {seed}");
+            let setup = Setup::draw(&mut Dice::new(seed));
+            let mut session =
+                setup.first_record(&Id::null()).map(|first| Session::open(&first)).expect("a record");
+            let resumed = setup.resumed_record(&Id::null(), true).expect("a record");
+            session.as_mut().expect("a session").fold(&resumed);
         }
     }
 }

@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Mutex;
 
+use crate::life::{run, Report};
 use crate::trace::Trace;
 use crate::violation::Violation;
-use crate::world::{run, Report, Sabotage};
+use crate::world::Sabotage;
 
 /// Failing seeds that a sweep looks into; the rest are only counted.
 const SHOWN_MAX: usize = 5;
@@ -56,7 +57,9 @@ impl Swept {
         match result {
             Ok(report) => {
                 self.passed += 1;
-                self.sum.records += report.records;
+                for (kind, count) in report.records {
+                    *self.sum.records.entry(kind).or_default() += count;
+                }
                 self.sum.requests += report.requests;
                 self.sum.kills += report.kills;
             }

@@ -45,5 +45,7 @@ function brokenUpdate(update) {
 
 function broken(definition, value) {
   const validate = ajv.getSchema(`acp#/$defs/${definition}`);
-  return validate(value) ? undefined : `${definition}: ${ajv.errorsText(validate.errors, { separator: '; ' })}`;
+  if (validate(value)) return undefined;
+  const reasons = validate.errors.map(({ instancePath, message }) => `${instancePath || 'it'} ${message}`);
+  return `${definition}: ${[...new Set(reasons)].join('; ')}`;
 }

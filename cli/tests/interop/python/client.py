@@ -200,6 +200,7 @@ async def second_agent(stage, session):
         done = await agent.prompt(session_id=session, prompt=[acp.text_block("And now?"), link])
         check("a prompt goes on", done.stop_reason == "end_turn", done)
         said = str([m["content"] for m in stage.model.requests[-1]["messages"] if m["role"] == "user"])
+        check("the chosen model is kept", stage.model.requests[-1]["model"] == "another", stage.model.requests[-1])
         check("with the earlier context", "What is new in the hive?" in said and "bees.txt]" in said, said)
         check("and its tools", "bees.txt" in stage.model.result("status"), stage.model.result("status"))
     check("the agent ends with code 0", process.returncode == 0, process.returncode)

@@ -17,7 +17,12 @@ pub(super) struct Money {
 
 impl Money {
     /// Counts a record and compares with what the session says after it.
-    pub(super) fn count(&mut self, record: &Record, bill: Usage, session: Option<&Session>) -> Result<(), Violation> {
+    pub(super) fn count(
+        &mut self,
+        record: &Record,
+        bill: Usage,
+        session: Option<&Session>,
+    ) -> Result<(), Violation> {
         if matches!(record.head, Head::RoundAnswered { .. }) {
             self.charged.push(bill);
         }
@@ -26,7 +31,9 @@ impl Money {
         if now != charged {
             return Err(wrong(format!("the session counts {now:?}, charged were {charged:?}")));
         }
-        let fell = now.input < self.before.input || now.output < self.before.output || now.cached < self.before.cached;
+        let fell = now.input < self.before.input
+            || now.output < self.before.output
+            || now.cached < self.before.cached;
         let total_fell = match (self.before.total, now.total) {
             (Total::Exact(before), Total::Exact(now)) => now < before,
             (Total::Unknown, Total::Exact(_)) => true,

@@ -1,7 +1,7 @@
 //! Steers: what a client was told is queued must stand in the next request, as the client wrote it.
 //!
-//! A cancel takes back what its turn had queued; and a history over its budget may lose a steer before it
-//! was ever sent, which the log shows. Nothing else excuses.
+//! A cancel, or the closing of the session, takes back what its turn had queued; and a history over its
+//! budget or its window may lose a steer before it was ever sent, which the log shows. Nothing else excuses.
 
 use std::collections::BTreeMap;
 
@@ -31,17 +31,26 @@ impl Steers {
             Head::SteerAccepted { id, .. } if !self.cancelled => {
                 self.waiting.extend(sent.get(id.as_json()).cloned());
             }
-            Head::CancelRequested { .. } if before.is_some_and(Session::is_busy) => {
+            Head::CancelRequested { .. } | Head::CloseRequested { .. }
+                if before.is_some_and(Session::is_busy) =>
+            {
                 self.cancelled = true;
                 self.waiting.clear();
             }
-            Head::HistoryTruncated { items, .. } => {
-                let gone = before.map(|session| session.history().items()).unwrap_or_default();
-                let gone = &gone[..(*items).min(gone.len())];
-                self.waiting.retain(|words| !gone.iter().any(|item| is(item, words)));
-            }
+            Head::HistoryTruncated { items, .. } => self.lost(before, *items),
+            // What the summary was not shown is gone, but for the last words.
+            Head::HandoffDone { .. } => self.lost(before, usize::MAX),
             _ => {}
         }
+    }
+
+    /// The oldest `count` items leave the history; the last thing said stays in any case.
+    fn lost(&mut self, before: Option<&Session>, count: usize) {
+        let Some(history) = before.map(Session::history) else { return };
+        let gone = &history.items()[..count.min(history.items().len())];
+        let last = history.last_user().map(Item::user_text).unwrap_or_default();
+        self.waiting
+            .retain(|words| last.contains(words.as_str()) || !gone.iter().any(|item| is(item, words)));
     }
 
     /// A request is asked: the steers that wait must stand in it.
@@ -61,5 +70,5 @@ impl Steers {
 }
 
 fn is(item: &Item, words: &str) -> bool {
-    matches!(item, Item::User(text) if text.contains(words))
+    item.user_text().contains(words)
 }

@@ -8,7 +8,8 @@ const MARKS_MAX: usize = 4;
 
 /// Says what is wrong with a request body, if anything is.
 pub fn check_request(dialect: Dialect, body: &[u8]) -> Result<(), String> {
-    let value: Value = serde_json::from_slice(body).map_err(|e| format!("a request that is no JSON ({e})"))?;
+    let value: Value =
+        serde_json::from_slice(body).map_err(|e| format!("a request that is no JSON ({e})"))?;
     let marks = String::from_utf8_lossy(body).matches("\"cache_control\"").count();
     if marks > MARKS_MAX {
         return Err(format!("{marks} cache marks"));
@@ -37,7 +38,7 @@ enum Step {
     Assistant,
     Call(String),
     Result(String),
-    /// User content that may stand among the results of one round.
+    /// Images of the user, or of results: they may stand among the results of one round.
     Picture,
 }
 
@@ -50,11 +51,15 @@ fn follow(steps: &[Step]) -> Result<(), String> {
     for step in steps {
         match step {
             Step::System if begun => return Err("a system message in the middle".to_owned()),
-            Step::User | Step::Assistant if !open.is_empty() => return Err(format!("no result for {open:?}")),
+            Step::User | Step::Assistant if !open.is_empty() => {
+                return Err(format!("no result for {open:?}"))
+            }
             Step::Assistant | Step::Call(_) | Step::Result(_) if !begun => {
                 return Err("the conversation does not begin with the user".to_owned());
             }
-            Step::Call(id) if answering && !open.is_empty() => return Err(format!("call {id} before all results")),
+            Step::Call(id) if answering && !open.is_empty() => {
+                return Err(format!("call {id} before all results"))
+            }
             Step::Call(id) if id.is_empty() || open.contains(&id.as_str()) => {
                 return Err(format!("call id {id:?} is empty or repeated"));
             }
@@ -66,7 +71,7 @@ fn follow(steps: &[Step]) -> Result<(), String> {
             Step::System | Step::User | Step::Assistant | Step::Picture => {}
         }
         answering = matches!(step, Step::Result(_) | Step::Picture);
-        begun |= matches!(step, Step::User);
+        begun |= matches!(step, Step::User | Step::Picture);
     }
     match steps.last() {
         _ if !open.is_empty() => Err(format!("no result for {open:?}")),
@@ -120,9 +125,12 @@ fn anthropic(message: &Value) -> Result<Vec<Step>, String> {
         let id = |key: &str| word(block, key).unwrap_or_default().to_owned();
         steps.push(match (role, word(block, "type")) {
             ("user", Some("text")) => Step::User,
+            ("user", Some("image")) => Step::Picture,
             ("user", Some("tool_result")) => Step::Result(id("tool_use_id")),
             ("assistant", Some("text")) => Step::Assistant,
-            ("assistant", Some("tool_use")) if block.get("input").is_some_and(Value::is_object) => Step::Call(id("id")),
+            ("assistant", Some("tool_use")) if block.get("input").is_some_and(Value::is_object) => {
+                Step::Call(id("id"))
+            }
             (role, kind) => return Err(format!("a block of kind {kind:?} from {role:?}")),
         });
     }

@@ -47,7 +47,14 @@ fn is_same(a: &Effect, b: &Effect) -> bool {
     match (a, b) {
         (
             Effect::Ask { asked, first, keepalive, after_ms, path, body },
-            Effect::Ask { asked: asked_b, first: first_b, keepalive: keepalive_b, after_ms: after_b, path: path_b, body: body_b },
+            Effect::Ask {
+                asked: asked_b,
+                first: first_b,
+                keepalive: keepalive_b,
+                after_ms: after_b,
+                path: path_b,
+                body: body_b,
+            },
         ) => {
             let ours = (asked, first, keepalive, after_ms, path, body.to_vec());
             ours == (asked_b, first_b, keepalive_b, after_b, path_b, body_b.to_vec())

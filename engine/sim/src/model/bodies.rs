@@ -56,7 +56,9 @@ fn chat(dialect: Dialect, saying: &Saying) -> Value {
 fn responses(saying: &Saying) -> Value {
     let mut output = Vec::new();
     if !saying.thought.is_empty() {
-        output.push(json!({"type": "reasoning", "summary": [{"type": "summary_text", "text": saying.thought}]}));
+        output.push(
+            json!({"type": "reasoning", "summary": [{"type": "summary_text", "text": saying.thought}]}),
+        );
     }
     if !saying.text.is_empty() {
         output.push(json!({"type": "message", "content": [{"type": "output_text", "text": saying.text}]}));
@@ -84,9 +86,11 @@ fn anthropic(saying: &Saying) -> Value {
     if !saying.text.is_empty() {
         content.push(json!({"type": "text", "text": saying.text}));
     }
-    content.extend(saying.calls.iter().map(|call| {
-        json!({"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments})
-    }));
+    content.extend(
+        saying.calls.iter().map(
+            |call| json!({"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}),
+        ),
+    );
     let stop = match saying.stop {
         Stop::End => json!("end_turn"),
         Stop::Calls => json!("tool_use"),

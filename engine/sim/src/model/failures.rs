@@ -23,7 +23,8 @@ const STATUSES: [(u16, &str); 12] = [
 ];
 
 /// What endpoints that have moved to the other wire say.
-const MOVED: &str = "{\"error\":{\"message\":\"This model is only supported in v1/responses: use the Responses API\"}}";
+const MOVED: &str =
+    "{\"error\":{\"message\":\"This model is only supported in v1/responses: use the Responses API\"}}";
 
 /// One failed attempt.
 pub(super) fn draw(request: Request<'_>, dice: &mut Dice) -> Input {
@@ -37,7 +38,11 @@ pub(super) fn draw(request: Request<'_>, dice: &mut Dice) -> Input {
             3 => (Failure::TooLarge { text: "response over 16777216 bytes".to_owned() }, ""),
             _ => {
                 let (status, reason) = dice.pick(&STATUSES);
-                let body = dice.pick(&["", "no", "{\"error\":{\"metadata\":{\"error_type\":\"provider_overloaded\"}}}"]);
+                let body = dice.pick(&[
+                    "",
+                    "no",
+                    "{\"error\":{\"metadata\":{\"error_type\":\"provider_overloaded\"}}}",
+                ]);
                 (Failure::Status { status, reason: reason.to_owned() }, body)
             }
         }

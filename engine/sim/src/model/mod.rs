@@ -132,6 +132,7 @@ impl Model {
     fn call(&mut self, catalogue: &Catalogue, dice: &mut Dice) -> Call {
         let name = match dice.size(0..20) {
             0 => "nobody__knows".to_owned(),
+            2 => "load_skill".to_owned(),
             1 if dice.chance(100) => String::new(),
             _ if catalogue.tools.is_empty() => "dev__shell".to_owned(),
             _ => catalogue.tools[dice.size(0..catalogue.tools.len())].qualified.clone(),
@@ -160,7 +161,10 @@ fn arguments(dice: &mut Dice) -> Value {
         3 => json!("[1]"),
         4 => json!({"command": "buzz messages send hi"}),
         5 => json!("{\"command\":\"buzz reactions add x\"}"),
-        _ => json!({"path": format!("f{}", dice.size(0..9)), "note": "\u{e9}\u{1f41d}\n\"q\""}).to_string().into(),
+        6 => json!({"name": "bees"}),
+        _ => json!({"path": format!("f{}", dice.size(0..9)), "note": "\u{e9}\u{1f41d}\n\"q\""})
+            .to_string()
+            .into(),
     }
 }
 
