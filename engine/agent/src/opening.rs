@@ -167,7 +167,7 @@ fn find(log: &Log, session: &str) -> Result<Session, Refusal> {
                 "session {session} is not in this agent's log ({}); session/list shows those that are",
                 log.dir().display()
             );
-            Err((code::INVALID_PARAMS, text))
+            Err((code::NO_SESSION, text))
         }
         Err(error) => Err((code::FAILED, format!("log: {error}"))),
     }

@@ -270,33 +270,15 @@ impl Connection {
                 Ok(list) => begin(Work::List { id, list }),
                 Err(e) => refused(format!("session/list: {e}")),
             },
-            "session/close" | "session/set_config_option" => refused(match params::session_id(&params) {
-                Ok(_) => format!("{method}: unknown session"),
-                Err(e) => format!("{method}: {e}"),
-            }),
             "session/cancel" => say(lines::result(&id, &Value::Null)),
-            "session/prompt" => refused(match params::prompt(&params) {
-                Ok(_) => "session/prompt: unknown session".to_owned(),
-                Err(e) => format!("session/prompt: {e}"),
-            }),
-            "session/set_model" => refused(match params::set_model(&params) {
-                Ok(set) if set.model.trim().is_empty() => {
-                    "session/set_model: modelId must not be empty".to_owned()
+            _ => match without_session(&method, &params) {
+                Ok(message) => say(lines::error(&id, self.profile.code(code::NO_SESSION), &message)),
+                Err(Some(message)) => refused(message),
+                Err(None) => {
+                    let message = format!("jsonrpc: method not found: {method}");
+                    say(lines::error(&id, code::METHOD_NOT_FOUND, &message))
                 }
-                Ok(_) => "session/set_model: unknown session".to_owned(),
-                Err(e) => format!("session/set_model: {e}"),
-            }),
-            "_goose/unstable/session/steer" => refused(match params::steer(&params) {
-                Ok(steer) if steer.blocks.is_empty() => "steer: prompt must not be empty".to_owned(),
-                Ok(steer) if steer.expected_run.is_empty() => {
-                    "steer: expectedRunId must not be empty".to_owned()
-                }
-                Ok(_) => "steer: unknown session".to_owned(),
-                Err(e) => format!("_goose/unstable/session/steer: {e}"),
-            }),
-            other => {
-                say(lines::error(&id, code::METHOD_NOT_FOUND, &format!("jsonrpc: method not found: {other}")))
-            }
+            },
         }
     }
 
@@ -344,6 +326,34 @@ impl Connection {
             _ => Ok(new),
         }
     }
+}
+
+/// What is wrong with a request of a session that does not exist: nothing else (then the text says so), its
+/// parameters, or that there is no such method.
+fn without_session(method: &str, params: &Value) -> Result<String, Option<String>> {
+    let bad = |e: String| Some(format!("{method}: {e}"));
+    let plain = |text: &str| Some(text.to_owned());
+    match method {
+        "session/close" | "session/set_config_option" => drop(params::session_id(params).map_err(bad)?),
+        "session/prompt" => drop(params::prompt(params).map_err(bad)?),
+        "session/set_model" => {
+            if params::set_model(params).map_err(bad)?.model.trim().is_empty() {
+                return Err(plain("session/set_model: modelId must not be empty"));
+            }
+        }
+        "_goose/unstable/session/steer" => {
+            let steer = params::steer(params).map_err(bad)?;
+            if steer.blocks.is_empty() {
+                return Err(plain("steer: prompt must not be empty"));
+            }
+            if steer.expected_run.is_empty() {
+                return Err(plain("steer: expectedRunId must not be empty"));
+            }
+            return Ok("steer: unknown session".to_owned());
+        }
+        _ => return Err(None),
+    }
+    Ok(format!("{method}: unknown session"))
 }
 
 /// The refusal of a system prompt of `bytes` bytes.

@@ -52,6 +52,20 @@ fn unknown_sessions_and_methods_are_named() {
 }
 
 #[test]
+fn clients_of_the_standard_are_told_its_own_code_for_an_unknown_session() {
+    let mut c = connection(1);
+    request(
+        &mut c,
+        "initialize",
+        json!({"protocolVersion": 1, "clientInfo": {"name": "zed", "version": "1"}}),
+    );
+    let close = request(&mut c, "session/close", json!({"sessionId": "x"}));
+    assert_eq!(close["error"]["code"], code::RESOURCE_NOT_FOUND);
+    let odd = request(&mut c, "session/close", json!({}));
+    assert_eq!(odd["error"]["code"], code::INVALID_PARAMS);
+}
+
+#[test]
 fn a_session_is_opened_within_the_cap() {
     let mut c = connection(1);
     let line =

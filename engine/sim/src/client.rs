@@ -143,8 +143,8 @@ impl Client {
         };
     }
 
-    /// The session has taken request `id`.
-    pub fn is_taken(&mut self, id: &Id) {
+    /// The session took request `id`.
+    pub fn took(&mut self, id: &Id) {
         self.taken.insert(id.as_json().to_owned());
     }
 
@@ -241,7 +241,7 @@ impl Client {
     fn new_session(&mut self, dice: &mut Dice) -> Vec<u8> {
         let id = self.id(dice);
         self.session = Whereabouts::Coming(id.clone());
-        request(&id, "session/new", &json!({"cwd": "/work", "mcpServers": []}))
+        request(&id, "session/new", &json!({"cwd": "/project", "mcpServers": []}))
     }
 
     fn load(&mut self, dice: &mut Dice) -> Vec<u8> {
@@ -250,7 +250,7 @@ impl Client {
             self.session = Whereabouts::Coming(id.clone());
         }
         let method = dice.pick(&["session/load", "session/resume"]);
-        request(&id, method, &json!({"sessionId": SESSION, "cwd": "/work", "mcpServers": []}))
+        request(&id, method, &json!({"sessionId": SESSION, "cwd": "/project", "mcpServers": []}))
     }
 
     fn close(&mut self, dice: &mut Dice) -> Vec<u8> {

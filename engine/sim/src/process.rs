@@ -134,7 +134,7 @@ impl Process {
             Route::Connection => false,
         };
         if let (Frame::Request { id, .. }, true) = (&frame, of_session) {
-            world.client.is_taken(id);
+            world.client.took(id);
         }
         match self.driver.as_mut().filter(|_| of_session) {
             Some(driver) if self.refuses => driver.refuse(&frame, world),

@@ -66,7 +66,7 @@ impl Setup {
         let catalogue = catalogue(dice.size(0..SERVERS.len() + 1));
         let skill = json!({"name": "bees", "description": "of bees", "folder": "/skills/bees", "files": []});
         let opened = json!({
-            "session": SESSION, "profile": dice.pick(&["harness", "standard"]), "cwd": "/work", "servers": [],
+            "session": SESSION, "profile": dice.pick(&["harness", "standard"]), "cwd": "/project", "servers": [],
             "catalogue": catalogue, "upgraded": false, "models": models,
             "settings": settings(dice, provider, models[0]), "prompt_source": "built-in", "sources": [],
             "skills": if dice.chance(300) { json!([skill]) } else { json!([]) },

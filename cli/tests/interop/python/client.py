@@ -174,7 +174,7 @@ async def first_agent(stage):
             await agent.prompt(session_id=session, prompt=[acp.text_block("Still there?")])
             check("a closed session takes no prompt", False)
         except acp.RequestError as error:
-            check("a closed session takes no prompt", error.code == -32602, error)
+            check("a closed session takes no prompt", error.code == -32002, error)
     return session
 
 

@@ -21,7 +21,12 @@ pub mod code {
     pub const AUTH: i64 = -32001;
     /// The provider does not know the model (harness profile).
     pub const MODEL_NOT_FOUND: i64 = -32002;
-    /// Any of the three towards clients of the public standard, where those numbers mean other things.
+    /// There is no such session. Recorded as this and told as [`INVALID_PARAMS`] to the harness, as "resource
+    /// not found" to clients of the public standard.
+    pub const NO_SESSION: i64 = -32102;
+    /// What clients of the public standard know as "resource not found".
+    pub const RESOURCE_NOT_FOUND: i64 = -32002;
+    /// Any of the failures above towards clients of the public standard, where those numbers mean other things.
     pub const INTERNAL: i64 = -32603;
 }
 
@@ -41,6 +46,8 @@ impl Profile {
     pub fn code(self, code: i64) -> i64 {
         match (self, code) {
             (Profile::Standard, code::FAILED | code::AUTH | code::MODEL_NOT_FOUND) => code::INTERNAL,
+            (Profile::Standard, code::NO_SESSION) => code::RESOURCE_NOT_FOUND,
+            (Profile::Harness, code::NO_SESSION) => code::INVALID_PARAMS,
             _ => code,
         }
     }

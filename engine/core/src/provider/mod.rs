@@ -1,6 +1,6 @@
 //! Providers: who serves models, under which names and variables, over which wire.
 //!
-//! A provider is one file with a [`Spec`] and one row of [`PROVIDERS`]; nothing else names one.
+//! A provider is one file with a [`Spec`] and one row of the table; nothing else names one.
 
 mod anthropic;
 mod databricks;

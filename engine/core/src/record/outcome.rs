@@ -40,7 +40,7 @@ pub enum Failure {
     },
 }
 
-/// One call of a [`Head::CallsStarted`]; its arguments stand in the answer that asked for it.
+/// One call of a [`super::Head::CallsStarted`]; its arguments stand in the answer that asked for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartedCall {
     /// Which call of the round, from 0.

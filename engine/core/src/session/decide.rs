@@ -226,7 +226,7 @@ impl Session {
             Outcome::Stopped(stop) => {
                 let mut answer = serde_json::json!({"stopReason": stop.as_str()});
                 if let (Profile::Standard, true) = (self.opened.profile, turn.saw_usage) {
-                    answer["usage"] = turn_usage(&turn.tally);
+                    answer["usage"] = session_usage(&self.tally);
                 }
                 lines::result(&turn.id, &answer)
             }
@@ -264,8 +264,9 @@ impl Session {
     }
 }
 
-/// A turn's tokens in the public standard's words; what is not known is left out.
-fn turn_usage(tally: &Tally) -> serde_json::Value {
+/// A session's tokens in the public standard's words, whose sums run over the session; what is not known is
+/// left out.
+fn session_usage(tally: &Tally) -> serde_json::Value {
     let mut usage = serde_json::json!({
         "inputTokens": tally.input.unwrap_or(0),
         "outputTokens": tally.output.unwrap_or(0),

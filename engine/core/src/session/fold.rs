@@ -157,7 +157,6 @@ impl Session {
             round: 0,
             cancelled: false,
             steers: std::collections::VecDeque::new(),
-            tally: Tally::default(),
             saw_usage: false,
             rejections: 0,
             reminders: 0,
@@ -313,7 +312,6 @@ impl Session {
         }
         self.tally.add(usage);
         let Some(turn) = self.turn.as_mut() else { return };
-        turn.tally.add(usage);
         if !usage.is_reported() {
             return;
         }

@@ -87,7 +87,6 @@ pub(super) struct Turn {
     pub(super) round: u32,
     pub(super) cancelled: bool,
     pub(super) steers: VecDeque<Vec<Block>>,
-    pub(super) tally: Tally,
     pub(super) saw_usage: bool,
     pub(super) rejections: u32,
     pub(super) reminders: u32,
