@@ -86,9 +86,9 @@ await story('session of the SDK', () => onStage((stage) => withAgent(stage, asyn
 async function refusals(agent, session) {
   const cause = (name, params) => agent.ask(name, params).then(() => 'none', (error) => error.code);
   same('an unknown method is -32601', await cause('session/unheard_of', {}), -32601);
-  same('a wrong option is -32002', await cause('session/set_config_option', {
+  same('a wrong option is -32602', await cause('session/set_config_option', {
     sessionId: session, configId: 'colour', value: 'amber',
-  }), -32002);
+  }), -32602);
 }
 
 /** A block works if `initialize` says that it does, and is refused if not. */
@@ -108,7 +108,7 @@ async function blocks(stage, agent, session, offered) {
       contains(`${capability} is offered and reaches the model`, JSON.stringify(stage.model.last), needle);
     } else {
       const error = await agent.ask('session/prompt', { sessionId: session, prompt }).catch((refusal) => refusal);
-      same(`${capability} is not offered and refused`, error.code, -32002);
+      same(`${capability} is not offered and refused`, error.code, -32602);
     }
   }
 }
