@@ -78,6 +78,8 @@ pub struct Driver {
     inputs: Sender<Message>,
     asking: Option<Asking>,
     calls: Option<Calls>,
+    /// The requests that were taken and are not answered yet: each gets an answer, also if the log fails.
+    unanswered: Vec<Id>,
     closing: bool,
 }
 
@@ -104,7 +106,9 @@ impl Driver {
     pub fn new(session: Session, means: Means) -> (Driver, Sender<Message>) {
         let (inputs, queue) = async_channel::bounded(QUEUE_MAX_MESSAGES);
         let sender = inputs.clone();
-        let driver = Driver { session, means, queue, inputs, asking: None, calls: None, closing: false };
+        let unanswered = vec![session.opened().id.clone()];
+        let driver =
+            Driver { session, means, queue, inputs, asking: None, calls: None, unanswered, closing: false };
         (driver, sender)
     }
 
@@ -113,6 +117,8 @@ impl Driver {
         let ended = self.serve().await;
         if let Err(error) = ended {
             log::error!("session {}: {error}", self.session.id());
+            self.asking = None;
+            self.calls = None;
             self.refuse_all(&error).await;
         }
         self.asking = None;
@@ -138,7 +144,12 @@ impl Driver {
     fn take(&mut self, message: Message) -> Result<(), LogError> {
         let input = match message {
             Message::Input(input) => input,
-            Message::Line { frame, line } => Input::Line { frame, line, draws: draws() },
+            Message::Line { frame, line } => {
+                if let Frame::Request { id, .. } = &frame {
+                    self.unanswered.push(id.clone());
+                }
+                Input::Line { frame, line, draws: draws() }
+            }
             Message::Close => {
                 self.closing = true;
                 cancel_notice()
@@ -169,7 +180,10 @@ impl Driver {
     async fn perform(&mut self, effect: Effect) -> Result<(), LogError> {
         match effect {
             // A client that no longer reads is no reason to stop: what it asked for goes on.
-            Effect::Say(line) => drop(self.means.out.send(line).await),
+            Effect::Say(line) => {
+                self.unanswered.retain(|id| !lines::answers(&line, id));
+                drop(self.means.out.send(line).await);
+            }
             Effect::Ask { asked, first, keepalive, after_ms, path, body } => {
                 if first {
                     let _keepalive = keepalive.then(|| self.keep_alive(asked));
@@ -340,7 +354,7 @@ impl Driver {
         let profile = self.session.opened().profile;
         let text = format!("log: {error}");
         let refuse = |id: &Id| lines::error(id, profile.code(code::FAILED), &text);
-        if let Some(id) = self.session.open_request() {
+        for id in std::mem::take(&mut self.unanswered) {
             drop(self.means.out.send(refuse(&id)).await);
         }
         while !self.closing {

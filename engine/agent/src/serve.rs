@@ -82,7 +82,7 @@ struct Agent {
     connection: Connection,
     sessions: BTreeMap<String, Running>,
     /// Sessions that are closing.
-    leaving: Vec<Running>,
+    leaving: Vec<(String, Running)>,
     opening: usize,
     upgraded: Arc<AtomicBool>,
 }
@@ -192,7 +192,7 @@ impl Agent {
         for running in self.sessions.values() {
             drop(running.queue.send(Message::Close).await);
         }
-        let leaving = std::mem::take(&mut self.leaving);
+        let leaving = std::mem::take(&mut self.leaving).into_iter().map(|(_, running)| running);
         for running in std::mem::take(&mut self.sessions).into_values().chain(leaving) {
             running.task.await;
         }
@@ -219,7 +219,9 @@ impl Agent {
     /// A session was told to close: no further line is for it, and the agent waits for its end.
     async fn leave(&mut self, session: String) -> Result<(), LogError> {
         self.record(connection::Head::SessionLeft { session: session.clone() }, b"").await?;
-        self.leaving.extend(self.sessions.remove(&session));
+        if let Some(running) = self.sessions.remove(&session) {
+            self.leaving.push((session, running));
+        }
         Ok(())
     }
 
@@ -269,13 +271,24 @@ impl Agent {
             ..self.site.clone()
         };
         let queue = self.queue.clone();
+        let last = self.last_driver(&wanted);
         self.opening += 1;
         task::spawn(async move {
             let id = wanted.id.clone();
+            if let Some(last) = last {
+                last.await;
+            }
             let up = opening::bring_up(site, wanted).await;
             // Nobody waits for the session only when the agent has ended.
             drop(queue.send(Arrival::Opened(Box::new(Opening { id, up }))).await);
         });
+    }
+
+    /// The driver that is still closing the session that is wanted again: one stream has one writer.
+    fn last_driver(&mut self, wanted: &Wanted) -> Option<JoinHandle<()>> {
+        let (session, _) = wanted.again.as_ref()?;
+        let at = self.leaving.iter().position(|(leaving, _)| leaving == session)?;
+        Some(self.leaving.swap_remove(at).1.task)
     }
 
     async fn opened(&mut self, opening: Opening) -> Result<(), LogError> {

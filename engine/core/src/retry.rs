@@ -178,12 +178,13 @@ fn upstream_error(body: &str) -> Option<String> {
 }
 
 /// The status that the code of a wrapped error stands for: its number, possibly before a type, or one of the
-/// words that Anthropic and OpenAI have for failures that pass.
+/// words that Anthropic and OpenAI have for failures that pass. OpenAI's `server_error` is none of them: it comes
+/// with answers that have been billed, and asking again would bill them again.
 fn wrapped_status(error_code: &str) -> Option<u16> {
     let code = error_code.split_once(", ").map_or(error_code, |(code, _type)| code);
     match code {
         "rate_limit_error" | "rate_limit_exceeded" => Some(429),
-        "api_error" | "server_error" => Some(500),
+        "api_error" => Some(500),
         "timeout_error" => Some(504),
         "overloaded_error" => Some(529),
         number => number.parse().ok(),

@@ -114,7 +114,7 @@ impl Driver {
     fn perform(&mut self, effect: Effect, world: &mut World) -> Result<(), Stop> {
         match effect {
             Effect::Say(line) => {
-                self.unanswered.retain(|id| !is_answer(&line, id));
+                self.unanswered.retain(|id| !lines::answers(&line, id));
                 world.say(&line)?;
             }
             Effect::Ask { asked, first, keepalive, after_ms, path, .. } => {
@@ -255,14 +255,6 @@ fn run_hooks(asked: u64, hook: Hook, servers: Vec<usize>, world: &mut World) {
     let lines = hooked.iter().flat_map(|hooked| hooked.line.clone()).collect();
     let outcomes = hooked.into_iter().map(|hooked| hooked.outcome).collect();
     world.plan(wait_ms, None, Input::HooksFinished { asked, hook, servers, outcomes, lines });
-}
-
-/// Whether `line` answers request `id`: the id stands in it as the client wrote it.
-fn is_answer(line: &[u8], id: &Id) -> bool {
-    let line = String::from_utf8_lossy(line);
-    let own = format!("\"id\":{},\"jsonrpc\":\"2.0\"", id.as_json());
-    line.starts_with(&format!("{{{own},\"result\""))
-        || line.starts_with("{\"error\"") && line.ends_with(&format!("{own}}}"))
 }
 
 fn draws(world: &mut World) -> Draws {

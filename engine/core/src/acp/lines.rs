@@ -21,6 +21,15 @@ pub fn error(id: &Id, code: i64, message: &str) -> Line {
     format!("{{\"error\":{error},\"id\":{},\"jsonrpc\":\"2.0\"}}", id.as_json()).into_bytes()
 }
 
+/// Whether `line` is the answer to request `id`, by result or error.
+pub fn answers(line: &[u8], id: &Id) -> bool {
+    let id = id.as_json();
+    let result = format!("{{\"id\":{id},\"jsonrpc\":\"2.0\",\"result\":");
+    let error = format!(",\"id\":{id},\"jsonrpc\":\"2.0\"}}");
+    line.starts_with(result.as_bytes())
+        || (line.starts_with(b"{\"error\":") && line.ends_with(error.as_bytes()))
+}
+
 /// A `session/update` notification.
 pub fn update(session: &str, update: &Value) -> Line {
     notification("session/update", session, update)
@@ -146,4 +155,25 @@ pub fn usage(session: &str, tally: &Tally, model: &str) -> Line {
         update["accumulatedTotalTokens"] = json!(total);
     }
     notification("_goose/unstable/session/update", session, &update)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::acp::frame::{classify, Frame};
+
+    #[test]
+    fn an_answer_is_known_by_its_id() {
+        let id = |own: &str| match classify(
+            format!(r#"{{"jsonrpc":"2.0","id":{own},"method":"x"}}"#).as_bytes(),
+        ) {
+            Frame::Request { id, .. } => id,
+            other => panic!("{other:?}"),
+        };
+        let (one, other) = (id("1"), id("\"1\""));
+        for line in [result(&one, &json!({})), error(&one, -1, "\"id\":\"1\"")] {
+            assert!(answers(&line, &one) && !answers(&line, &other), "{}", String::from_utf8_lossy(&line));
+        }
+        assert!(!answers(&update("s", &json!({"id": 1})), &one));
+    }
 }

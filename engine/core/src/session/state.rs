@@ -228,11 +228,6 @@ impl Session {
         self.turn.is_some()
     }
 
-    /// The request that the running turn will answer.
-    pub fn open_request(&self) -> Option<Id> {
-        self.turn.as_ref().map(|turn| turn.id.clone())
-    }
-
     /// The request that a prompt now would send, were its text `text`: for checks after a recovery.
     pub fn next_request(&self, text: &str) -> Rope {
         let (mut next, model) = (self.clone(), self.model());
