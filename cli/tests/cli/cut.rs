@@ -7,9 +7,8 @@ use waxlog_core::record::Record;
 use waxlog_core::session::Session;
 use waxlog_store::jsonl::Row;
 
-use crate::answers::Dialect;
 use crate::stage::{decode, fixtures};
-use crate::wire::expect_paired;
+use crate::wire::expect_paired_on_its_wire;
 
 /// The records of a fixture.
 fn records(fixture: &Path) -> Vec<Record> {
@@ -25,17 +24,6 @@ fn fold(records: &[Record]) -> Session {
     let mut session = Session::open(&records[0]).expect("a session");
     records[1..].iter().for_each(|record| session.fold(record));
     session
-}
-
-/// Whose rules the requests must keep.
-fn dialect(request: &[u8]) -> Dialect {
-    let body: Value = serde_json::from_slice(request).expect("json");
-    // The one key that only Anthropic's wire has at the top.
-    if body.get("max_tokens").is_some() {
-        Dialect::Anthropic
-    } else {
-        Dialect::Chat
-    }
 }
 
 /// What must be the same at the end, however the fold got there.
@@ -55,7 +43,7 @@ fn every_prefix_of_every_fixture_recovers_to_a_state_that_a_model_accepts() {
             assert_eq!(session.history().unpaired_call(), None, "{place}");
             assert!(!session.is_busy() && session.recovery().is_empty(), "{place}: recovered once for all");
             let next = session.next_request("Go on.").to_vec();
-            expect_paired(dialect(&next), &next);
+            expect_paired_on_its_wire(&next);
         }
     }
 }

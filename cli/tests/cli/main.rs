@@ -10,6 +10,7 @@ mod fixtures;
 mod kill;
 mod leftovers;
 mod record;
+mod record_more;
 mod releases;
 mod shapes;
 mod stage;

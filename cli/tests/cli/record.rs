@@ -15,6 +15,7 @@ use waxlog_store::{Log, NewRecord, Options, Reader};
 
 use crate::agent::Agent;
 use crate::answers::{script, slow_and_fast, tool, Cost, Dialect, ModelCall};
+use crate::record_more;
 use crate::stage::{decode, Stage};
 
 /// A PNG of one pixel.
@@ -37,10 +38,11 @@ fn record_the_fixtures() {
     killed();
     truncated();
     image();
+    record_more::all();
 }
 
 /// Keeps the stage's session as the fixture `name`.
-fn keep(stage: &Stage, session: &str, name: &str) {
+pub(crate) fn keep(stage: &Stage, session: &str, name: &str) {
     let file = format!("{}/../fixtures/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
     stage.run(&["fixture", "record", session, "-o", &file]).ok();
 }

@@ -85,9 +85,14 @@ impl Stage {
     pub(crate) fn session(&self, script: &Script) -> Value {
         let file = self.path("script.json");
         std::fs::write(&file, serde_json::to_vec(script).expect("json")).expect("written");
+        // A record shows the command: where a build lies is no part of a fixture.
+        let server = self.path("tools");
+        if !server.exists() {
+            std::os::unix::fs::symlink(std::env::current_exe().expect("own path"), &server).expect("a link");
+        }
         let server = json!({
             "name": "tools",
-            "command": std::env::current_exe().expect("own path"),
+            "command": server,
             "args": ["stage::scripted_server", "--exact", "--nocapture", "--test-threads=1"],
             "env": [{"name": SCRIPT_VARIABLE, "value": file}],
         });

@@ -15,6 +15,34 @@ pub(crate) fn expect_paired(dialect: Dialect, request: &[u8]) {
     }
 }
 
+/// Checks a request's bytes by the wire that they are of: each has a key at the top that no other has.
+#[track_caller]
+pub(crate) fn expect_paired_on_its_wire(request: &[u8]) {
+    let body: Value = serde_json::from_slice(request).expect("a JSON body");
+    match body.get("input") {
+        Some(input) => responses(input.as_array().expect("items")),
+        None if body.get("system").is_some() => expect_paired(Dialect::Anthropic, request),
+        None => expect_paired(Dialect::Chat, request),
+    }
+}
+
+/// Every call item has an output item after it, and before anybody else speaks.
+#[track_caller]
+fn responses(items: &[Value]) {
+    let mut open: Vec<&Value> = Vec::new();
+    for item in items {
+        match item["type"].as_str() {
+            Some("function_call") => open.push(&item["call_id"]),
+            Some("function_call_output") => {
+                let at = open.iter().position(|id| **id == item["call_id"]);
+                open.remove(at.unwrap_or_else(|| panic!("an output without a call: {item}")));
+            }
+            _ => assert!(open.is_empty(), "calls without outputs: {open:?} before {item}"),
+        }
+    }
+    assert!(open.is_empty(), "calls without outputs at the end: {open:?}");
+}
+
 /// Each assistant message is followed at once by one tool message a call, in any order.
 #[track_caller]
 fn chat(messages: &[Value]) {
