@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{json, Value};
 
+use crate::dialect::Dialect;
+
 /// How hard a model should think, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -94,6 +96,22 @@ pub fn anthropic(model: &str, effort: Effort, max_output_tokens: u32) -> Option<
         return None;
     };
     Some(Thinking { field: json!({"type": "adaptive"}), output_effort: Some(level.as_str()) })
+}
+
+/// What an operator should know of the effort that a turn with `model` asks for: that it is another one than
+/// was chosen, or none at all. `None` where it is what was chosen.
+pub fn replaced(dialect: Dialect, model: &str, effort: Effort, max_output_tokens: u32) -> Option<String> {
+    let said = match dialect {
+        Dialect::Openrouter => effort.as_str(),
+        Dialect::Chat | Dialect::Responses => openai(model, effort).as_str(),
+        Dialect::Anthropic => match anthropic(model, effort, max_output_tokens) {
+            Some(thinking) => thinking.output_effort.unwrap_or(effort.as_str()),
+            None => "nothing",
+        },
+    };
+    let chosen = effort.as_str();
+    (said != chosen)
+        .then(|| format!("BUZZ_AGENT_THINKING_EFFORT={chosen} does not fit {model}: {said} is sent instead"))
 }
 
 /// The name from the first `claude-` or `gpt-` on: gateways put their own words before it.
@@ -240,6 +258,19 @@ mod tests {
                 assert_eq!(openai(model, effort(asked)).as_str(), want, "{model} {asked}");
             }
         }
+    }
+
+    #[test]
+    fn an_effort_that_is_replaced_is_told() {
+        let told = |dialect, model: &str, word| replaced(dialect, model, effort(word), 32_768);
+        assert_eq!(told(Dialect::Chat, "gpt-5.1", "high"), None);
+        assert_eq!(told(Dialect::Openrouter, "x", "max"), None);
+        assert_eq!(told(Dialect::Anthropic, "claude-opus-4-7", "xhigh"), None);
+        let text = told(Dialect::Responses, "gpt-5.1", "max").expect("replaced");
+        assert!(text.contains("=max does not fit gpt-5.1: high is sent"), "{text}");
+        let text = told(Dialect::Anthropic, "claude-opus-4-6", "xhigh").expect("replaced");
+        assert!(text.contains("high is sent"), "{text}");
+        assert!(told(Dialect::Anthropic, "llama", "low").expect("replaced").contains("nothing is sent"));
     }
 
     #[test]

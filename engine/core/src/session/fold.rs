@@ -2,6 +2,7 @@
 
 use crate::acp::{blocks, lines, Profile};
 use crate::dialect::{self, Answer, AnswerError, Dialect, Encoder, Stop};
+use crate::effort;
 use crate::history::{Assistant, History, Item};
 use crate::mcp::ServerEvent;
 use crate::provider::ApiMode;
@@ -149,6 +150,11 @@ impl Session {
         let model = self.model();
         let route = self.opened.settings.route(&model, self.upgraded);
         self.encode_for(&route);
+        let settings = &self.opened.settings;
+        let replaced = settings
+            .effort
+            .and_then(|e| effort::replaced(route.form.dialect, &model, e, settings.max_output_tokens));
+        self.outbox.extend(replaced.map(Effect::Warn));
         self.turn = Some(Turn {
             id: id.clone(),
             run: run.to_owned(),
