@@ -33,21 +33,22 @@ sim *options="--seeds 10000":
 fuzz seconds="5" *options:
     cargo run --quiet --package waxlog-sim -- fuzz --seconds {{seconds}} {{options}}
 
-# Criterion benches: append and flush, opening.
+# Criterion benches: append and flush, opening, fold, replay.
 bench:
     cargo bench --package waxlog-store --bench append_flush
+    cargo bench --package waxlog-core
 
 # Turns of 50, 200 and 800 rounds; needs WAXLOG_TURN_BENCH.
 bench-turns:
     @test -n "{{turn_bench}}" || { echo "set WAXLOG_TURN_BENCH to the turn bench script" >&2; exit 2; }
     cargo build --release
-    for rounds in 50 200 800; do python3 "{{turn_bench}}" --agent 'target/release/waxlog agent' --rounds $rounds; done
+    for rounds in 50 200 800; do python3 "{{turn_bench}}" --agent '{{justfile_directory()}}/target/release/waxlog agent' --rounds $rounds --runs 3; done
 
 # Scenarios of a conformance kit, all or those named; needs WAXLOG_CONFORMANCE_KIT.
 conformance *names:
     @test -n "{{kit}}" || { echo "set WAXLOG_CONFORMANCE_KIT to the kit's folder" >&2; exit 2; }
     cargo build
-    python3 "{{kit}}/run.py" --agent 'target/debug/waxlog agent' {{names}}
+    python3 "{{kit}}/run.py" --agent '{{justfile_directory()}}/target/debug/waxlog agent' {{names}}
 
 # Bans, licences and sources of all dependencies; needs cargo-deny.
 deny:
