@@ -17,6 +17,8 @@ use crate::ids;
 pub const MARK_VARIABLE: &str = "WAXLOG_AGENT_MARK";
 /// The file in the log's folder that holds the mark of the last agent.
 const MARK_FILE: &str = "mark";
+/// Where the next mark is written before it takes its place.
+const NEW_MARK_FILE: &str = "mark.new";
 
 /// Ends what the last agent on the log in `dir` has left running, and gives the mark for this one.
 pub fn sweep(dir: &Path) -> io::Result<String> {
@@ -27,7 +29,10 @@ pub fn sweep(dir: &Path) -> io::Result<String> {
         Err(e) => return Err(e),
     }
     let mark = ids::draw("mark");
-    fs::write(&file, &mark)?;
+    // A kill in the middle of a write must not leave an empty mark, which would spare the leftovers.
+    let new = dir.join(NEW_MARK_FILE);
+    fs::write(&new, &mark)?;
+    fs::rename(&new, &file)?;
     Ok(mark)
 }
 
