@@ -20,7 +20,7 @@ pub mod models;
 pub mod opening;
 pub mod recovery;
 pub mod scrub;
-pub mod secret;
+pub use waxlog_core::secret;
 pub mod serve;
 pub mod skills;
 pub mod slot;

@@ -30,6 +30,7 @@ pub mod replay;
 pub mod retry;
 pub mod rope;
 pub mod said;
+pub mod secret;
 pub mod session;
 pub mod settings;
 pub mod skills;

@@ -1,0 +1,21 @@
+//! Nostr as Waxlog speaks it: identities, events and their wires.
+//!
+//! The `nostr` crate does the curve and the ciphers and stands behind this crate's functions only. What
+//! comes from outside is bytes until [`Event::verify`] has said yes; its two checks, of the id and of the
+//! signature, are two errors.
+
+pub mod auth;
+pub mod event;
+pub mod filter;
+pub mod frame;
+pub mod id;
+pub mod keys;
+pub mod kind;
+pub mod nip44;
+pub mod owner;
+
+pub use event::{Draft, Event, Tag, VerifyError};
+pub use filter::Filter;
+pub use id::{EventId, PublicKey, Signature};
+pub use keys::Keys;
+pub use waxlog_core::secret::Secret;
