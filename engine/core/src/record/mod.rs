@@ -103,7 +103,7 @@ impl Record {
 }
 
 /// Splits an adjacently tagged head into its kind and its JSON.
-pub(crate) fn encode_tagged<T: Serialize>(head: &T) -> (String, Vec<u8>) {
+pub fn encode_tagged<T: Serialize>(head: &T) -> (String, Vec<u8>) {
     // A head holds strings, numbers and lists of them only: it always has a JSON form.
     let value = serde_json::to_value(head).unwrap_or(Value::Null);
     let kind = value["kind"].as_str().unwrap_or_default().to_owned();
@@ -111,7 +111,7 @@ pub(crate) fn encode_tagged<T: Serialize>(head: &T) -> (String, Vec<u8>) {
 }
 
 /// The inverse of [`encode_tagged`] for the given kinds.
-pub(crate) fn decode_tagged<T: serde::de::DeserializeOwned>(
+pub fn decode_tagged<T: serde::de::DeserializeOwned>(
     kinds: &[&str],
     kind: &str,
     version: u16,
