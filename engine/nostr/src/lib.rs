@@ -6,6 +6,7 @@
 
 pub mod auth;
 pub mod channel;
+pub mod engram;
 pub mod event;
 pub mod filter;
 pub mod frame;
