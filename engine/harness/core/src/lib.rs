@@ -12,6 +12,7 @@
 pub mod acp;
 pub mod effect;
 pub mod link;
+pub mod prompt;
 pub mod queue;
 #[cfg(test)]
 mod queue_tests;
