@@ -10,12 +10,16 @@
 //! fields of a record.
 
 pub mod acp;
+pub mod command;
 pub mod effect;
+pub mod gate;
 pub mod link;
 pub mod prompt;
 pub mod queue;
 #[cfg(test)]
 mod queue_tests;
 pub mod record;
+pub mod rules;
 pub mod settings;
 pub mod step;
+pub mod usage;

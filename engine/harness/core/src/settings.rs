@@ -183,3 +183,59 @@ pub enum RespondTo {
     /// Nobody.
     Nobody,
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Settings as a harness has them that was told nothing but its keys.
+    pub(crate) fn settings() -> Settings {
+        Settings {
+            version: "0".into(),
+            agent: PublicKey::from_bytes([1; 32]),
+            owner: None,
+            has_owner_tag: false,
+            relay_url: "ws://127.0.0.1:1".into(),
+            cwd: "/work".into(),
+            agent_command: AgentCommand { program: "agent".into(), args: vec![], identity: "agent".into() },
+            mcp: None,
+            agents: 1,
+            lazy_pool: false,
+            model: None,
+            session_title: None,
+            idle_timeout_ms: 900_000,
+            max_turn_ms: 7_200_000,
+            max_turns_per_session: 0,
+            prompts: Prompts { base: Some("base".into()), system: None, team: None },
+            initial_message: None,
+            memory: false,
+            heartbeat_ms: 0,
+            heartbeat_prompt: None,
+            liveness_ms: 10_000,
+            subscribe: Subscribe::Mentions {
+                kinds: crate::rules::MENTION_KINDS.to_vec(),
+                by_mention: true,
+                channels: None,
+            },
+            handling: Handling::Queue,
+            drop_busy: false,
+            answer_self: false,
+            context_messages: 12,
+            presence: true,
+            typing: true,
+            observer: false,
+            permission_mode: None,
+            respond_to: RespondTo::Anyone,
+            allowlist: vec![],
+            display_name: None,
+            catch_up_secs: 86_400,
+            start_nonce: None,
+        }
+    }
+
+    #[test]
+    fn settings_survive_json() {
+        let text = serde_json::to_string(&settings()).unwrap();
+        assert_eq!(serde_json::from_str::<Settings>(&text).unwrap(), settings());
+    }
+}
