@@ -15,9 +15,11 @@ pub mod keys;
 pub mod kind;
 pub mod mention;
 pub mod nip44;
+pub mod observer;
 pub mod owner;
 pub mod profile;
 pub mod thread;
+pub mod turn_metric;
 
 pub use event::{Draft, Event, Tag, VerifyError};
 pub use filter::Filter;
