@@ -7,13 +7,7 @@ const ZERO_ARG: [&str; 7] =
 const TITLE_MAX_CHARS: usize = 80;
 const TITLE_SEPARATOR: &str = " \u{b7} ";
 
-/// What a command is known as: its last part in lower case, without an extension, blanks as hyphens.
-pub fn identity(command: &str) -> String {
-    let path = command.trim().replace('\\', "/");
-    let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_lowercase();
-    let bare = [".exe", ".cmd", ".bat"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
-    bare.replace([' ', '_'], "-")
-}
+pub use waxlog_nostr::turn_metric::harness_name as identity;
 
 /// The arguments that a command gets for these, which are separated by commas.
 pub fn arguments(identity: &str, given: &str) -> Vec<String> {

@@ -76,6 +76,15 @@ pub enum Effect {
         /// The wait before a further attempt.
         wait_ms: u64,
     },
+    /// Read the agent's core memory. Comes back as `MemoryRead`.
+    ReadMemory {
+        /// The query's number.
+        query: u64,
+        /// Whose agent it is.
+        owner: PublicKey,
+        /// How it ends.
+        timeout_ms: u64,
+    },
     /// Start an agent process. Comes back as `AgentSpawned` or `AgentNotSpawned`.
     Spawn {
         /// The number of the child, from 1.
@@ -94,6 +103,15 @@ pub enum Effect {
     Kill {
         /// The child.
         child: u64,
+    },
+    /// Look into our own agent's log for what a session has cost. Comes back as `UsageFound`.
+    FindUsage {
+        /// The interrupted turn.
+        turn: String,
+        /// The agent's session.
+        session: String,
+        /// The slot of the agent.
+        slot: usize,
     },
     /// Encrypt and sign a usage event. Comes back as `MetricSealed`.
     SealMetric {

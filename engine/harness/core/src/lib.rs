@@ -14,6 +14,7 @@ pub mod command;
 pub mod effect;
 pub mod gate;
 pub mod link;
+pub mod machine;
 pub mod prompt;
 pub mod queue;
 #[cfg(test)]
@@ -23,3 +24,4 @@ pub mod rules;
 pub mod settings;
 pub mod step;
 pub mod usage;
+pub use machine::Machine;

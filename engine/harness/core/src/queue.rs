@@ -246,6 +246,19 @@ impl Queue {
         Requeued::Waiting { until_ms }
     }
 
+    /// The process ended while the batch ran: it is tried again at once, unless that was too often.
+    pub fn requeue_interrupted(&mut self, batch: Batch) -> Option<Batch> {
+        let lane = self.lane(&batch.channel);
+        lane.retries += 1;
+        if lane.retries > RETRIES_MAX {
+            lane.retries = 0;
+            return Some(batch);
+        }
+        lane.keep_cancelled(batch.cancelled, batch.why);
+        lane.to_front(batch.events);
+        None
+    }
+
     /// No agent was free: the batch goes back as it was, untouched by throttles and counts.
     pub fn requeue_unasked(&mut self, batch: Batch) {
         let lane = self.lane(&batch.channel);
@@ -263,6 +276,11 @@ impl Queue {
         let newer = std::mem::take(&mut lane.cancelled);
         cancelled.extend(newer);
         lane.keep_cancelled(cancelled, Some(why));
+    }
+
+    /// The event of a channel that waits longest.
+    pub fn first_waiting(&self, channel: &str) -> Option<&Queued> {
+        self.lanes.get(channel)?.waiting.front()
     }
 
     /// Takes a waiting event out of sight while a steer carries it.

@@ -75,6 +75,15 @@ pub enum Happened {
         query: u64,
         /// What came of it.
         outcome: HttpOutcome,
+        /// The events of the answer that are not what they say they are, in hex.
+        forged: Vec<String>,
+    },
+    /// The agent's memory was read. Raw: its text, if it has one.
+    MemoryRead {
+        /// Which query.
+        query: u64,
+        /// What was there.
+        found: MemoryFound,
     },
     /// An agent process runs.
     AgentSpawned {
@@ -116,6 +125,14 @@ pub enum Happened {
         /// What came of it.
         outcome: HttpOutcome,
     },
+    /// The log of our own agent was looked into for what an interrupted turn has cost. Raw: the parameters of
+    /// the report that the agent would have sent.
+    UsageFound {
+        /// The turn.
+        turn: String,
+        /// Whether anything was found.
+        is_known: bool,
+    },
     /// An observer frame from the owner was opened. Raw: its plaintext.
     ControlOpened,
     /// The process is to end.
@@ -153,6 +170,18 @@ pub enum HttpOutcome {
     },
     /// No answer in time.
     TimedOut,
+}
+
+/// What was found of an agent's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryFound {
+    /// There is none yet.
+    Nothing,
+    /// There is something, and it is readable.
+    Text,
+    /// There is something that cannot be opened, or the relay did not answer.
+    Unreadable,
 }
 
 /// How an agent process was lost.
@@ -212,7 +241,7 @@ struct Stored {
 }
 
 /// The kinds of [`Happened`].
-const KINDS: [&str; 16] = [
+const KINDS: [&str; 18] = [
     "process_started",
     "relay_opened",
     "relay_refused",
@@ -220,6 +249,7 @@ const KINDS: [&str; 16] = [
     "relay_lost",
     "relay_ponged",
     "query_answered",
+    "memory_read",
     "agent_spawned",
     "agent_not_spawned",
     "agent_line",
@@ -227,6 +257,7 @@ const KINDS: [&str; 16] = [
     "time_passed",
     "metric_sealed",
     "metric_sent",
+    "usage_found",
     "control_opened",
     "stop_asked",
 ];

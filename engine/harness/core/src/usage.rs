@@ -147,6 +147,14 @@ impl Tracker {
         Some(metric)
     }
 
+    /// As [`Tracker::settle`], but only if something was added: sums that a turn before was billed with are
+    /// not billed again.
+    pub fn settle_new(&mut self, session: String, usage: Usage) -> Option<Metric> {
+        let before = self.sessions.get(&session).and_then(|held| held.baseline.as_ref());
+        let is_new = before.is_none_or(|before| (before.input, before.output) != (usage.input, usage.output));
+        is_new.then(|| self.settle(session, usage)).flatten()
+    }
+
     /// The turns that ran when the process before ended: which session, and what was last reported.
     pub fn take_interrupted(&mut self) -> BTreeMap<u64, (String, Option<Usage>)> {
         let flights = std::mem::take(&mut self.flights);

@@ -18,7 +18,7 @@ use crate::settings::Prompts;
 use context::Context;
 
 pub use canvas::canvas_section;
-pub use people::{People, Person};
+pub use people::{of_events as people_of, People, Person};
 pub use place::{ChannelKind, Place};
 pub use system::{heartbeat, memory_nudge, system_prompt, workspace, SystemParts, BASE};
 
@@ -100,4 +100,12 @@ pub(crate) fn time_text(secs: u64) -> Option<String> {
     }
     let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(secs);
     Some(humantime::format_rfc3339_seconds(time).to_string().replace('Z', "+00:00"))
+}
+
+/// RFC 3339 in UTC with milliseconds and `Z`, for a time in milliseconds since 1970.
+pub(crate) fn time_ms_text(at_ms: u64) -> String {
+    // The year 9999: what follows has no form, and is no time of any clock.
+    const LAST_MS: u64 = 253_402_300_799_999;
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_millis(at_ms.min(LAST_MS));
+    humantime::format_rfc3339_millis(time).to_string()
 }
