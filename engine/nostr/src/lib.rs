@@ -5,6 +5,7 @@
 //! signature, are two errors.
 
 pub mod auth;
+pub mod build;
 pub mod client;
 pub mod event;
 pub mod filter;
