@@ -36,7 +36,7 @@ const AGENT_LINK: &str = "buzz-agent";
 #[derive(StructOpt)]
 #[structopt(
     name = "waxlog",
-    settings = &[AppSettings::DisableVersion, AppSettings::UnifiedHelpMessage],
+    settings = &[AppSettings::DisableVersion],
     global_settings = &[AppSettings::VersionlessSubcommands, AppSettings::DisableHelpSubcommand],
     after_help = "EXAMPLE:\n    waxlog demo    # the whole story, without a key"
 )]
@@ -47,7 +47,7 @@ struct Waxlog {
     command: Any,
 }
 
-/// A command of either sort.
+// A command of either sort. (A doc comment here would become the help of the whole.)
 #[derive(StructOpt)]
 enum Any {
     #[structopt(flatten)]
@@ -56,7 +56,7 @@ enum Any {
     Group(buzz::Group),
 }
 
-/// Waxlog's own commands.
+// Waxlog's own commands. (As above.)
 #[derive(StructOpt)]
 enum Command {
     /// Serves an ACP client on stdin and stdout.

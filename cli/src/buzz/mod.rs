@@ -26,7 +26,7 @@ pub(crate) const LINK: &str = "buzz";
 #[derive(StructOpt)]
 #[structopt(
     name = "buzz",
-    settings = &[AppSettings::DisableVersion, AppSettings::UnifiedHelpMessage],
+    settings = &[AppSettings::DisableVersion],
     global_settings = &[AppSettings::VersionlessSubcommands, AppSettings::DisableHelpSubcommand],
     after_help = "EXAMPLE:\n    buzz channels list"
 )]
@@ -37,7 +37,7 @@ struct Linked {
     group: Group,
 }
 
-/// The groups.
+// The groups. (A doc comment here would become the help of the whole.)
 #[derive(StructOpt)]
 pub(crate) enum Group {
     /// Reacts to messages.
