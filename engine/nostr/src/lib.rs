@@ -6,7 +6,9 @@
 
 pub mod auth;
 pub mod build;
+pub mod channel;
 pub mod client;
+pub mod engram;
 pub mod event;
 pub mod filter;
 pub mod frame;
