@@ -9,9 +9,11 @@ pub mod channel;
 pub mod desk;
 pub mod live;
 pub mod reply;
+pub mod server;
 
 pub use asker::{Asker, Via};
 pub use channel::ChannelId;
 pub use desk::{Desk, DeskError, Scope, Settings};
 pub use live::{Live, LiveEvent, Row, Whom};
 pub use reply::{Checked, Refusal, Reply, Submission, Ticket};
+pub use server::{Server, ServerError, ServerSettings};
