@@ -5,14 +5,19 @@
 //! signature, are two errors.
 
 pub mod auth;
+pub mod channel;
+pub mod engram;
 pub mod event;
 pub mod filter;
 pub mod frame;
 pub mod id;
 pub mod keys;
 pub mod kind;
+pub mod mention;
 pub mod nip44;
 pub mod owner;
+pub mod profile;
+pub mod thread;
 
 pub use event::{Draft, Event, Tag, VerifyError};
 pub use filter::Filter;

@@ -1,4 +1,4 @@
-//! Channels: their ids, who is in them and what they are.
+//! A channel's id.
 
 use std::fmt;
 use std::str::FromStr;
