@@ -1,0 +1,4 @@
+//! The client's side of a relay.
+
+pub mod http;
+pub mod retry;
