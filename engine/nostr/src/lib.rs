@@ -6,6 +6,7 @@
 
 pub mod auth;
 pub mod channel;
+pub mod coordinate;
 pub mod engram;
 pub mod event;
 pub mod filter;
@@ -15,9 +16,12 @@ pub mod keys;
 pub mod kind;
 pub mod mention;
 pub mod nip44;
+pub mod observer;
 pub mod owner;
 pub mod profile;
+pub mod project;
 pub mod thread;
+pub mod turn_metric;
 
 pub use event::{Draft, Event, Tag, VerifyError};
 pub use filter::Filter;
