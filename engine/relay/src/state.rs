@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use waxlog_nostr::channel::AddPolicy;
 use waxlog_nostr::PublicKey;
 
-use crate::channel::{AddPolicy, Channel, ChannelId};
-use crate::store::record::unpack;
+use crate::channel::{Channel, ChannelId};
 use crate::store::{key, Store, StoreError};
 
 /// The relay's memory.
@@ -35,7 +35,7 @@ impl State {
         let mut state = Self { trusted, ..Self::default() };
         let mut changes = Changes::default();
         let mut channels = store.scan(&key::channels(), &key::channels());
-        while let Some(channel) = channels.next_with(|_, value| unpack::<Channel>(value))? {
+        while let Some(channel) = channels.next_with(|_, value| Channel::from_bytes(value))? {
             changes.channels.insert(channel.id, channel);
         }
         let mut owners = store.scan(&key::owners(), &key::owners());
@@ -43,7 +43,7 @@ impl State {
             changes.owners.insert(agent, owner);
         }
         let mut policies = store.scan(&key::policies(), &key::policies());
-        while let Some((of, policy)) = policies.next_with(|key, value| Ok((pubkey(&key[1..])?, unpack(value)?)))? {
+        while let Some((of, policy)) = policies.next_with(|key, value| Ok((pubkey(&key[1..])?, policy(value)?)))? {
             changes.policies.insert(of, policy);
         }
         changes.kinds = kinds_in(store)?;
@@ -130,4 +130,9 @@ fn kinds_in(store: &Store) -> Result<BTreeSet<u16>, StoreError> {
 fn pubkey(bytes: &[u8]) -> Result<PublicKey, StoreError> {
     let bytes = bytes.try_into().map_err(|_| StoreError("a stored key has a wrong length".into()))?;
     Ok(PublicKey::from_bytes(bytes))
+}
+
+fn policy(bytes: &[u8]) -> Result<AddPolicy, StoreError> {
+    let text = String::from_utf8_lossy(bytes);
+    text.parse().map_err(|error| StoreError(format!("a stored policy is damaged: {error}")))
 }

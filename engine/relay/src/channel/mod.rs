@@ -1,50 +1,15 @@
 //! Channels: what each is, and who is in it with which rights.
 
-mod id;
+pub(crate) mod packed;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+pub use waxlog_nostr::channel::ChannelId;
+use waxlog_nostr::channel::{ChannelType, Role, Visibility};
 use waxlog_nostr::PublicKey;
 
-pub use id::{ChannelId, ChannelIdError};
-
-/// What a channel is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum ChannelType {
-    Stream,
-    Forum,
-    Dm,
-    Workflow,
-}
-
-/// Who may read and write without being a member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Visibility {
-    Open,
-    Private,
-}
-
-/// A member's role.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Role {
-    Owner,
-    Admin,
-    Member,
-    Guest,
-    Bot,
-}
-
-/// Who may put a key into channels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum AddPolicy {
-    Anyone,
-    OwnerOnly,
-    Nobody,
-}
-
 /// A channel as the relay knows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Channel {
     pub(crate) id: ChannelId,
     pub(crate) name: String,
@@ -66,83 +31,6 @@ pub(crate) struct Channel {
     pub(crate) hidden_by: BTreeSet<PublicKey>,
     /// The time of the relay's last metadata about it, in seconds since 1970.
     pub(crate) announced_at: u64,
-}
-
-impl ChannelType {
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        Some(match text {
-            "stream" => Self::Stream,
-            "forum" => Self::Forum,
-            "dm" => Self::Dm,
-            "workflow" => Self::Workflow,
-            _ => return None,
-        })
-    }
-
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Stream => "stream",
-            Self::Forum => "forum",
-            Self::Dm => "dm",
-            Self::Workflow => "workflow",
-        }
-    }
-}
-
-impl Visibility {
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        Some(match text {
-            "open" => Self::Open,
-            "private" => Self::Private,
-            _ => return None,
-        })
-    }
-
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Private => "private",
-        }
-    }
-}
-
-impl Role {
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        Some(match text {
-            "owner" => Self::Owner,
-            "admin" => Self::Admin,
-            "member" => Self::Member,
-            "guest" => Self::Guest,
-            "bot" => Self::Bot,
-            _ => return None,
-        })
-    }
-
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Owner => "owner",
-            Self::Admin => "admin",
-            Self::Member => "member",
-            Self::Guest => "guest",
-            Self::Bot => "bot",
-        }
-    }
-
-    /// Whether the role manages the channel.
-    pub(crate) fn is_elevated(self) -> bool {
-        matches!(self, Self::Owner | Self::Admin)
-    }
-}
-
-impl AddPolicy {
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        Some(match text {
-            "anyone" => Self::Anyone,
-            "owner_only" => Self::OwnerOnly,
-            "nobody" => Self::Nobody,
-            _ => return None,
-        })
-    }
 }
 
 impl Channel {
@@ -177,7 +65,7 @@ impl Channel {
     }
 
     pub(crate) fn is_manager(&self, pubkey: &PublicKey) -> bool {
-        self.role(pubkey).is_some_and(Role::is_elevated)
+        self.role(pubkey).is_some_and(is_elevated)
     }
 
     /// Whether a key may read it, and write to it while it is not archived.
@@ -198,4 +86,9 @@ impl Channel {
     pub(crate) fn renew(&mut self, now: u64) {
         self.ttl_deadline = self.ttl_secs.map(|ttl| now.saturating_add(ttl));
     }
+}
+
+/// Whether a role manages its channel.
+pub(crate) fn is_elevated(role: Role) -> bool {
+    matches!(role, Role::Owner | Role::Admin)
 }

@@ -1,10 +1,11 @@
 //! Channels are made, changed and deleted (kinds 9007, 9002, 9008).
 
 use serde_json::json;
+use waxlog_nostr::channel::{self, ChannelType, Role, Visibility, MAX_TTL_SECONDS};
 use waxlog_nostr::{Event, PublicKey};
 
-use super::{invalid, named_channel, refused, Effect, Fault, Facts, Judged, Verdict};
-use crate::channel::{Channel, ChannelId, ChannelType, Role, Visibility};
+use super::{invalid, refused, Effect, Fault, Facts, Judged, Verdict};
+use crate::channel::{Channel, ChannelId};
 use crate::live::Whom;
 use crate::reply::Reply;
 
@@ -15,18 +16,18 @@ const OF_MEMBERS: [&str; 4] = ["topic", "purpose", "model", "agent_config"];
 
 /// 9007: the author opens a channel and owns it.
 pub(crate) fn create(event: &Event, facts: &Facts<'_>) -> Judged<Verdict> {
-    let id = match (named_channel(event), event.tag_value("h")) {
+    let id = match (ChannelId::of(event), event.tag_value("h")) {
         (Some(id), _) => id,
         (None, Some(_)) => return Err(invalid("the h tag must be the new channel's UUID")),
         (None, None) => random_id()?,
     };
     let name = clean_name(event.tag_value("name").unwrap_or_default())?;
     let visibility = match event.tag_value("visibility") {
-        Some(text) => Visibility::parse(text).ok_or_else(|| refused(format!("invalid visibility: {text}")))?,
+        Some(text) => text.parse().map_err(|_| refused(format!("invalid visibility: {text}")))?,
         None => Visibility::Open,
     };
     let kind = match event.tag_value("channel_type") {
-        Some(text) => ChannelType::parse(text).ok_or_else(|| refused(format!("invalid channel_type: {text}")))?,
+        Some(text) => text.parse().map_err(|_| refused(format!("invalid channel_type: {text}")))?,
         None => ChannelType::Stream,
     };
     let ttl_secs = event.tag_value("ttl").map(parse_ttl).transpose()?.flatten();
@@ -86,7 +87,8 @@ fn change_managed(event: &Event, channel: &mut Channel, effects: &mut Vec<Effect
         effects.push(Effect::Tell(id, said));
     }
     if let Some(text) = event.tag_value("visibility") {
-        let visibility = Visibility::parse(text).ok_or_else(|| invalid(format!("invalid visibility: {text}")))?;
+        let visibility: Visibility =
+            text.parse().map_err(|_| invalid(format!("invalid visibility: {text}")))?;
         let closes = channel.visibility == Visibility::Open && visibility == Visibility::Private;
         channel.visibility = visibility;
         let said = json!({"type": "visibility_changed", "actor": actor, "visibility": visibility.as_str()});
@@ -159,20 +161,15 @@ pub(crate) fn expire(channel: &Channel, relay: &PublicKey) -> Vec<Effect> {
     ]
 }
 
-/// A channel's name without leading `#` and blanks and without trailing blanks.
 fn clean_name(name: &str) -> Judged<String> {
-    let name = name.trim_start_matches(|sign: char| sign == '#' || sign.is_whitespace()).trim_end();
-    match name.is_empty() {
-        true => Err(invalid("channel name is required")),
-        false => Ok(name.to_owned()),
-    }
+    channel::clean_name(name).map(str::to_owned).map_err(|_| invalid("channel name is required"))
 }
 
 fn parse_ttl(text: &str) -> Judged<Option<u64>> {
     if text.is_empty() {
         return Ok(None);
     }
-    let seconds = text.parse().ok().filter(|seconds: &u64| *seconds > 0);
+    let seconds = text.parse().ok().filter(|seconds| (1..=u64::from(MAX_TTL_SECONDS)).contains(seconds));
     seconds.map(Some).ok_or_else(|| invalid(format!("ttl must be a positive number of seconds, got {text:?}")))
 }
 

@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
+use waxlog_nostr::channel::{ChannelType, Role, Visibility, MAX_DM_OTHERS};
 use waxlog_nostr::kind::{DM_ADD, DM_OPEN};
 use waxlog_nostr::{Event, PublicKey};
 
 use super::channel::random_id;
-use super::{invalid, named_channel, refused, Effect, Facts, Fault, Judged, Verdict};
-use crate::channel::{Channel, ChannelId, ChannelType, Role, Visibility};
+use super::{invalid, refused, Effect, Facts, Fault, Judged, Verdict};
+use crate::channel::{Channel, ChannelId};
 use crate::reply::Reply;
 use crate::store::key;
 
 /// How many people a direct conversation has at most.
-pub(crate) const MAX_PEOPLE: usize = 9;
+const MAX_PEOPLE: usize = MAX_DM_OTHERS + 1;
 
 /// What a command leads to. A command is not stored; that it was carried out is.
 pub(crate) fn judge(event: &Event, facts: &Facts<'_>) -> Judged<Verdict> {
@@ -59,7 +60,7 @@ fn hide(event: &Event, facts: &Facts<'_>) -> Judged<Verdict> {
 
 /// The direct conversation that the `h` tag names, of which the author is a member.
 fn direct_channel<'a>(event: &Event, facts: &'a Facts<'_>) -> Judged<&'a Channel> {
-    let id = named_channel(event).ok_or_else(|| invalid("an h tag with the DM's id is required"))?;
+    let id = ChannelId::of(event).ok_or_else(|| invalid("an h tag with the DM's id is required"))?;
     let channel = facts.channel(&id)?;
     if channel.kind != ChannelType::Dm {
         return Err(invalid("channel is not a DM"));

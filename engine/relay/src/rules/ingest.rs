@@ -3,7 +3,7 @@
 use waxlog_nostr::kind::*;
 use waxlog_nostr::Event;
 
-use super::{channel, deletion, dm, envelope, invalid, last_target, membership, message, named_channel, reaction};
+use super::{channel, deletion, dm, envelope, invalid, last_target, membership, message, reaction};
 use super::{refused, thread, Fault, Facts, Judged, Verdict};
 use crate::channel::ChannelId;
 use crate::kinds;
@@ -45,10 +45,10 @@ fn resolve_channel(event: &Event, facts: &Facts<'_>) -> Judged<Option<ChannelId>
         REACTION => Ok(reaction::target(event, facts)?.channel),
         DELETION => match last_target(event) {
             Some(target) => deletion::channel_of(&target, facts),
-            None => Ok(named_channel(event)),
+            None => Ok(ChannelId::of(event)),
         },
         kind if kinds::is_global(kind) => Ok(None),
-        _ => Ok(named_channel(event)),
+        _ => Ok(ChannelId::of(event)),
     }
 }
 

@@ -1,17 +1,18 @@
 //! Who comes into a channel and goes (kinds 9000, 9001, 9021, 9022), and who lets others add them (10100).
 
 use serde_json::{json, Value};
+use waxlog_nostr::channel::{AddPolicy, Role, Visibility};
 use waxlog_nostr::{Event, PublicKey};
 
 use super::{invalid, refused, Effect, Facts, Judged};
-use crate::channel::{AddPolicy, Channel, Role, Visibility};
+use crate::channel::{is_elevated, Channel};
 use crate::live::Whom;
 
 /// 9000: a member comes in, or has another role.
 pub(crate) fn put(event: &Event, channel: &Channel, facts: &Facts<'_>) -> Judged<Vec<Effect>> {
     let target = target(event)?;
     let role = match event.tag_value("role") {
-        Some(text) => Some(Role::parse(text).ok_or_else(|| invalid(format!("invalid role: {text}")))?),
+        Some(text) => Some(text.parse().map_err(|_| invalid(format!("invalid role: {text}")))?),
         None => None,
     };
     match channel.role(&target) {
@@ -48,7 +49,7 @@ fn add(
 ) -> Judged<Vec<Effect>> {
     let actor = event.pubkey;
     allows_adding(&target, &actor, facts)?;
-    if role.is_elevated() && !channel.is_manager(&actor) {
+    if is_elevated(role) && !channel.is_manager(&actor) {
         return match channel.visibility {
             Visibility::Private => Err(invalid("only owners/admins may grant elevated roles")),
             // The event is taken and nothing follows, as clients of the reference know it.
@@ -138,7 +139,7 @@ pub(crate) fn join(event: &Event, channel: &Channel) -> Judged<Vec<Effect>> {
 /// 10100: who may add the author to channels. A profile that does not say it changes nothing.
 pub(crate) fn policy(event: &Event) -> Option<Effect> {
     let content: Value = serde_json::from_str(&event.content).ok()?;
-    let policy = AddPolicy::parse(content.get("channel_add_policy")?.as_str()?)?;
+    let policy = content.get("channel_add_policy")?.as_str()?.parse().ok()?;
     Some(Effect::Policy(event.pubkey, policy))
 }
 

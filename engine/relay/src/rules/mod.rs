@@ -18,9 +18,10 @@ use std::borrow::Cow;
 use std::fmt::Display;
 
 use serde_json::Value;
+use waxlog_nostr::channel::AddPolicy;
 use waxlog_nostr::{Event, EventId, PublicKey};
 
-use crate::channel::{AddPolicy, Channel, ChannelId};
+use crate::channel::{Channel, ChannelId};
 use crate::desk::Blobs;
 use crate::live::Whom;
 use crate::reply::Reply;
@@ -159,18 +160,7 @@ pub(crate) fn author(event: &Event, relay: &PublicKey) -> PublicKey {
     }
 }
 
-/// The channel that an event's first usable `h` tag names.
-pub(crate) fn named_channel(event: &Event) -> Option<ChannelId> {
-    event.tag_values("h").find_map(|value| value.parse().ok())
-}
-
 /// The last `e` tag that holds an id.
 pub(crate) fn last_target(event: &Event) -> Option<EventId> {
     event.tag_values("e").filter_map(|value| value.parse().ok()).last()
-}
-
-/// A lower-case hex key in element 1 of a tag.
-pub(crate) fn strict_key(text: &str) -> Option<PublicKey> {
-    let is_lower = !text.bytes().any(|byte| byte.is_ascii_uppercase());
-    is_lower.then(|| text.parse().ok()).flatten()
 }

@@ -53,7 +53,7 @@ struct PackedRecord {
     kind: u16,
     tags: Vec<Vec<String>>,
     content: String,
-    channel: Option<ChannelId>,
+    channel: Option<[u8; 16]>,
     thread: Option<PackedThread>,
 }
 
@@ -69,7 +69,7 @@ struct PackedThread {
 struct PackedStub {
     author: [u8; 32],
     kind: u16,
-    channel: Option<ChannelId>,
+    channel: Option<[u8; 16]>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -101,7 +101,7 @@ impl Stored {
             Self::Here(record) => Packed::Here(pack_record(record)),
             Self::Gone(stub) => {
                 let author = *stub.author.as_bytes();
-                Packed::Gone(PackedStub { author, kind: stub.kind, channel: stub.channel })
+                Packed::Gone(PackedStub { author, kind: stub.kind, channel: stub.channel.map(|id| *id.as_bytes()) })
             }
         })
     }
@@ -110,7 +110,11 @@ impl Stored {
         Ok(match unpack(bytes)? {
             Packed::Here(packed) => Self::Here(unpack_record(packed)),
             Packed::Gone(PackedStub { author, kind, channel }) => {
-                Self::Gone(Stub { author: PublicKey::from_bytes(author), kind, channel })
+                Self::Gone(Stub {
+                    author: PublicKey::from_bytes(author),
+                    kind,
+                    channel: channel.map(ChannelId::from_bytes),
+                })
             }
         })
     }
@@ -137,7 +141,7 @@ fn pack_record(record: &Record) -> PackedRecord {
         kind: event.kind,
         tags: event.tags.clone(),
         content: event.content.clone(),
-        channel: record.channel,
+        channel: record.channel.map(|id| *id.as_bytes()),
         thread: record.thread.map(|thread| PackedThread {
             root: *thread.root.as_bytes(),
             parent: *thread.parent.as_bytes(),
@@ -166,7 +170,7 @@ fn unpack_record(packed: PackedRecord) -> Record {
         depth: thread.depth,
         broadcast: thread.broadcast,
     });
-    Record { event, channel: packed.channel, thread }
+    Record { event, channel: packed.channel.map(ChannelId::from_bytes), thread }
 }
 
 #[cfg(test)]
