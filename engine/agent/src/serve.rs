@@ -96,7 +96,7 @@ pub fn serve(env: Environment, version: &str) -> Result<(), StartError> {
     let client = ModelClient::new(config.limits.llm_timeout)?;
     let scrubber = Scrubber::of_environment(&env);
     let tokens = TokenSource::of(&config.provider, &env, &client, &scrubber)?;
-    let log = slot::open_first(&config.home, config.durability)?;
+    let log = slot::open(&config.home, config.slot.as_deref(), config.durability)?;
     let mark = leftovers::sweep(log.dir())?;
     let (out, writer) = stdio::start_writer()?;
     let (queue, events) = async_channel::bounded(QUEUE_MAX_MESSAGES);

@@ -1,4 +1,4 @@
-//! Where an agent's log lies: the first slot below the home that nobody holds.
+//! Where an agent's log lies: the slot that is kept for it, or the first below the home that nobody holds.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -54,19 +54,51 @@ fn is_only_read(dir: &Path) -> bool {
     Reader::open(dir).and_then(|reader| Ok(!reader.has_writer()?)).unwrap_or(false)
 }
 
-/// Opens the log of the first slot that nobody holds.
+/// How long the slot that is kept for an agent is waited for: the agent before it may still be ending.
+const OWN_SLOT_MAX: Duration = Duration::from_secs(10);
+
+/// Opens the log of the slot called `name`, or of the first that nobody holds.
 ///
-/// A damaged log is left as it is, with an error in the operator's log, and the next slot is taken: what is
+/// A damaged log is left as it is, with an error in the operator's log, and another slot is taken: what is
 /// wrong with an old log must not keep new turns from being recorded.
-pub fn open_first(home: &Path, durability: config::Durability) -> Result<Log, SlotError> {
-    let folder = agents_folder(home);
+pub fn open(home: &Path, name: Option<&str>, durability: config::Durability) -> Result<Log, SlotError> {
     let durability = match durability {
         config::Durability::Process => Durability::Process,
         config::Durability::Power => Durability::Power,
     };
+    let options = Options { durability, ..Options::default() };
+    match name {
+        Some(name) => open_own(home, name, options),
+        None => open_first(home, options),
+    }
+}
+
+fn open_own(home: &Path, name: &str, options: Options) -> Result<Log, SlotError> {
+    let dir = agents_folder(home).join(name);
+    let begun = Instant::now();
+    loop {
+        match open_past_readers(&dir, options.clone()) {
+            Ok(log) => return Ok(log),
+            Err(OpenError::Locked { .. }) if begun.elapsed() < OWN_SLOT_MAX => {
+                std::thread::sleep(READERS_POLL)
+            }
+            Err(OpenError::Locked { .. }) => {
+                log::error!("the slot {name} is held by another agent; taking the first that is free");
+                return open_first(home, options);
+            }
+            Err(damaged @ OpenError::Damaged(_)) => {
+                log::error!("{damaged}; taking the first slot that is free");
+                return open_first(home, options);
+            }
+            Err(other) => return Err(SlotError::Open(other)),
+        }
+    }
+}
+
+fn open_first(home: &Path, options: Options) -> Result<Log, SlotError> {
+    let folder = agents_folder(home);
     for slot in 0..SLOTS_MAX {
-        let options = Options { durability, ..Options::default() };
-        match open_past_readers(&folder.join(slot.to_string()), options) {
+        match open_past_readers(&folder.join(slot.to_string()), options.clone()) {
             Ok(log) => return Ok(log),
             Err(OpenError::Locked { .. }) => {}
             Err(damaged @ OpenError::Damaged(_)) => log::error!("{damaged}; taking the next slot"),
@@ -81,7 +113,22 @@ mod tests {
     use super::*;
 
     fn open(home: &Path) -> Log {
-        open_first(home, config::Durability::Process).expect("a slot")
+        super::open(home, None, config::Durability::Process).expect("a slot")
+    }
+
+    #[test]
+    fn an_agent_takes_the_slot_that_is_kept_for_it_when_the_one_before_has_ended() {
+        let home = tempfile::tempdir().expect("a folder");
+        let own = |home: &Path| super::open(home, Some("me-0"), config::Durability::Process).expect("a slot");
+        let before = own(home.path());
+        assert!(before.dir().ends_with("agent/me-0"));
+        let opening = std::thread::spawn({
+            let home = home.path().to_owned();
+            move || own(&home).dir().to_owned()
+        });
+        std::thread::sleep(READERS_POLL * 3);
+        drop(before);
+        assert!(opening.join().expect("opened").ends_with("agent/me-0"));
     }
 
     #[test]

@@ -96,6 +96,14 @@ impl Tally {
         }
     }
 
+    /// Counts a later span in.
+    pub fn append(&mut self, later: &Tally) {
+        saturating(&mut self.input, later.input);
+        saturating(&mut self.output, later.output);
+        saturating(&mut self.cached, later.cached);
+        self.total = self.total.merge(later.total);
+    }
+
     /// Whether any response reported input or output.
     pub fn is_reported(&self) -> bool {
         self.input.is_some() || self.output.is_some()

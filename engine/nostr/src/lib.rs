@@ -5,7 +5,9 @@
 //! signature, are two errors.
 
 pub mod auth;
+pub mod build;
 pub mod channel;
+pub mod client;
 pub mod coordinate;
 pub mod engram;
 pub mod event;

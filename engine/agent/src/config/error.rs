@@ -120,6 +120,15 @@ pub enum ConfigError {
         /// The variable that makes a login needless.
         key_variable: &'static str,
     },
+    /// A slot's name that is no folder's.
+    #[error(
+        "config: WAXLOG_SLOT={typed} not supported (use up to {} letters, digits and hyphens)",
+        super::SLOT_NAME_MAX_BYTES
+    )]
+    SlotName {
+        /// As it was typed.
+        typed: String,
+    },
     /// A word for the durability that is none.
     #[error("config: WAXLOG_DURABILITY={typed} not supported (use process or power)")]
     DurabilityUnknown {

@@ -30,3 +30,16 @@ pub(super) fn read_durability(env: &Environment) -> Result<Durability, ConfigErr
         Some(typed) => Err(ConfigError::DurabilityUnknown { typed: typed.to_owned() }),
     }
 }
+
+/// Longest name of a slot, in bytes.
+pub const SLOT_NAME_MAX_BYTES: usize = 64;
+
+/// The slot that the agent is to take, if whoever started it has one for it.
+pub(super) fn read_slot(env: &Environment) -> Result<Option<String>, ConfigError> {
+    let Some(name) = env.get_filled("WAXLOG_SLOT") else { return Ok(None) };
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    match is_plain && name.len() <= SLOT_NAME_MAX_BYTES {
+        true => Ok(Some(name.to_owned())),
+        false => Err(ConfigError::SlotName { typed: name.to_owned() }),
+    }
+}

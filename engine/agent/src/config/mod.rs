@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 pub use environment::Environment;
 pub use error::ConfigError;
-pub use home::{read_home, Durability};
+pub use home::{read_home, Durability, SLOT_NAME_MAX_BYTES};
 pub use hooks::HookServers;
 pub use limits::{Limits, RestartPolicy};
 pub use prompt::{PromptSource, SystemPrompt};
@@ -38,6 +38,8 @@ pub struct Config {
     pub effort: Option<Effort>,
     /// The folder of all logs.
     pub home: PathBuf,
+    /// The slot of the log, if one is kept for this agent.
+    pub slot: Option<String>,
     /// What records must survive.
     pub durability: Durability,
 }
@@ -61,6 +63,7 @@ impl Config {
             hook_servers,
             effort,
             home: home::read_home(env)?,
+            slot: home::read_slot(env)?,
             durability: home::read_durability(env)?,
         })
     }

@@ -1,0 +1,6 @@
+//! The client's side of a relay.
+
+pub mod http;
+pub mod media;
+pub mod retry;
+pub mod transport;
