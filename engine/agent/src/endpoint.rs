@@ -108,7 +108,7 @@ impl Endpoint {
                 headers.push(("authorization", Secret::new(format!("Bearer {}", token.expose()))));
             }
         }
-        self.client.post(&url, &headers, body.chunks().to_vec()).await
+        self.client.post(&url, &headers, body).await
     }
 }
 

@@ -20,6 +20,7 @@ use async_std::future::timeout;
 use futures_lite::AsyncReadExt;
 use isahc::http::{HeaderName, HeaderValue, StatusCode};
 use surf::http::{Method, Url};
+use waxlog_core::rope::Rope;
 
 use self::chunks::Chunks;
 use self::curl::{Curl, TrueStatus, Within};
@@ -135,7 +136,7 @@ impl ModelClient {
 
     /// Sends `body`, chunk after chunk as it is, and waits for the answer. Dropping the future ends the
     /// request.
-    pub async fn post(&self, url: &str, headers: &[(&str, Secret<String>)], body: Vec<Arc<[u8]>>) -> Outcome {
+    pub async fn post(&self, url: &str, headers: &[(&str, Secret<String>)], body: &Rope) -> Outcome {
         self.exchange(url, headers, body).await.into()
     }
 
@@ -177,21 +178,22 @@ impl ModelClient {
         &self,
         url: &str,
         headers: &[(&str, Secret<String>)],
-        body: Vec<Arc<[u8]>>,
+        body: &Rope,
     ) -> Result<Answer, Failure> {
-        let bytes: usize = body.iter().map(|chunk| chunk.len()).sum();
+        let bytes = body.len();
         let unasked = bytes > ASKED_FOR_ABOVE_BYTES && !self.asks_leave.load(Ordering::Relaxed);
-        let request = |body| {
-            build(Method::Post, url, headers, Some(surf::Body::from_reader(Chunks::new(body), Some(bytes))))
+        let request = || {
+            let body = surf::Body::from_reader(Chunks::new(body.clone()), Some(bytes));
+            build(Method::Post, url, headers, Some(body))
         };
-        let mut first = request(body.clone())?;
+        let mut first = request()?;
         if unasked {
             first.insert_header("expect", "");
         }
         let answer = self.exchange_once(url, first).await?;
         if unasked && answer.status == EXPECTATION_FAILED {
             self.asks_leave.store(true, Ordering::Relaxed);
-            return self.exchange_once(url, request(body)?).await;
+            return self.exchange_once(url, request()?).await;
         }
         Ok(answer)
     }
