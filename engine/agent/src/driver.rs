@@ -31,6 +31,8 @@ pub const QUEUE_MAX_MESSAGES: usize = 1024;
 const BATCH_MAX_INPUTS: usize = 64;
 /// How often a client hears that the model is still being waited for.
 const KEEPALIVE_PERIOD: Duration = Duration::from_secs(30);
+/// How long a client may take to say whether a call may run: a person may be elsewhere, but not for ever.
+const PERMISSION_MAX: Duration = Duration::from_secs(600);
 /// How long cancelled calls may take to stop.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 
@@ -78,6 +80,8 @@ pub struct Driver {
     inputs: Sender<Message>,
     asking: Option<Asking>,
     calls: Option<Calls>,
+    /// Dropping it ends the wait for the client's word on a call.
+    question: Option<CancelSource>,
     /// The requests that were taken and are not answered yet: each gets an answer, also if the log fails.
     unanswered: Vec<Id>,
     closing: bool,
@@ -107,8 +111,17 @@ impl Driver {
         let (inputs, queue) = async_channel::bounded(QUEUE_MAX_MESSAGES);
         let sender = inputs.clone();
         let unanswered = vec![session.opened().id.clone()];
-        let driver =
-            Driver { session, means, queue, inputs, asking: None, calls: None, unanswered, closing: false };
+        let driver = Driver {
+            session,
+            means,
+            queue,
+            inputs,
+            asking: None,
+            calls: None,
+            question: None,
+            unanswered,
+            closing: false,
+        };
         (driver, sender)
     }
 
@@ -117,13 +130,18 @@ impl Driver {
         let ended = self.serve().await;
         if let Err(error) = ended {
             log::error!("session {}: {error}", self.session.id());
-            self.asking = None;
-            self.calls = None;
+            self.forget_work();
             self.refuse_all(&error).await;
         }
+        self.forget_work();
+        self.means.servers.close().await;
+    }
+
+    /// Ends what runs beside the session.
+    fn forget_work(&mut self) {
         self.asking = None;
         self.calls = None;
-        self.means.servers.close().await;
+        self.question = None;
     }
 
     async fn serve(&mut self) -> Result<(), LogError> {
@@ -197,6 +215,8 @@ impl Driver {
                 self.call(asked, index, server, tool, request);
             }
             Effect::LoadSkill { asked, index, name } => self.load_skill(asked, index, name),
+            Effect::AwaitPermission { asked, index } => self.await_permission(asked, index),
+            Effect::PermissionSettled => self.question = None,
             Effect::StopCalls { asked } => self.stop_calls(asked),
             Effect::AbortCalls => self.calls = None,
             Effect::RunHooks { asked, hook, servers } => self.run_hooks(asked, hook, servers),
@@ -206,8 +226,7 @@ impl Driver {
             Effect::Warn(text) => log::warn!("session {}: {text}", self.session.id()),
             Effect::Close => self.closing = true,
             Effect::Settle => {
-                self.asking = None;
-                self.calls = None;
+                self.forget_work();
                 self.means.journal.sync().await?;
             }
         }
@@ -290,6 +309,15 @@ impl Driver {
             let input = Input::SkillLoaded { asked, index, text, is_error };
             // The driver is gone only when the session is over.
             drop(inputs.send(Message::Input(input)).await);
+        });
+    }
+
+    fn await_permission(&mut self, asked: u64, index: usize) {
+        let (source, signal) = cancel_pair();
+        self.question = Some(source);
+        self.spawn(signal, async move {
+            task::sleep(PERMISSION_MAX).await;
+            Input::PermissionExpired { asked, index, after_secs: PERMISSION_MAX.as_secs() }
         });
     }
 

@@ -11,6 +11,7 @@ use serde_json::{json, Value};
 use crate::acp::frame::{classify, Frame, Id};
 use crate::acp::lines::{self, Line};
 use crate::acp::params::{self, List, NewSession};
+use crate::acp::permission;
 use crate::acp::{code, Profile};
 use crate::record::{decode_tagged, encode_tagged, RecordError};
 
@@ -187,6 +188,7 @@ impl Connection {
             Frame::Blank => return Route::Nobody,
             Frame::Request { method, params, .. } => (method.as_str(), params),
             Frame::Notification { method, params } if method == "session/cancel" => (method.as_str(), params),
+            Frame::Answer { id, .. } => return self.route_answer(id),
             _ => return Route::Connection,
         };
         const OF_SESSIONS: [&str; 6] = [
@@ -202,6 +204,12 @@ impl Connection {
             Some(id) if OF_SESSIONS.contains(&method) => Route::Session(id),
             _ => Route::Connection,
         }
+    }
+
+    /// Answers to a session's questions are the session's.
+    fn route_answer(&self, id: &Id) -> Route<'_> {
+        let asker = permission::place_of(id).and_then(|(session, ..)| self.sessions.get(&session));
+        asker.map_or(Route::Connection, |session| Route::Session(session))
     }
 
     /// Takes one record in and says what follows.
@@ -243,7 +251,9 @@ impl Connection {
         let (id, method, params) = match classify(line) {
             Frame::Request { id, method, params } => (id, method, params),
             Frame::Bad { id, code, message } => return say(lines::error(&id, code, &message)),
-            Frame::Notification { .. } | Frame::Other | Frame::Blank => return Follows::default(),
+            Frame::Notification { .. } | Frame::Answer { .. } | Frame::Other | Frame::Blank => {
+                return Follows::default()
+            }
         };
         let refused = |message: String| say(lines::error(&id, code::INVALID_PARAMS, &message));
         match method.as_str() {

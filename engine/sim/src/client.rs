@@ -12,6 +12,11 @@ use crate::violation::{Invariant, Violation};
 /// Longest text of a prompt, in bytes.
 const PROMPT_MAX_BYTES: usize = 2_000;
 
+/// Questions that it leaves without an answer, in thousandths.
+const SILENT_PERMILLE: u32 = 50;
+/// Longest time that it takes to answer a question, in milliseconds.
+const RESPONSE_MAX_MS: u64 = 90_000;
+
 /// Where the session is, as far as the client knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Whereabouts {
@@ -131,6 +136,26 @@ impl Client {
         }
         self.learn(&id, value.get("result").is_some());
         Ok(())
+    }
+
+    /// What it says to a question whether a call may run, and when. Sometimes it never does.
+    pub fn response(&self, line: &[u8], dice: &mut Dice) -> Option<(u64, Vec<u8>)> {
+        let line: Value = serde_json::from_slice(line).ok()?;
+        if line.get("method")? != "session/request_permission" || dice.chance(SILENT_PERMILLE) {
+            return None;
+        }
+        let selected = |option: &str| json!({"outcome": {"outcome": "selected", "optionId": option}});
+        let (key, value) = match dice.size(0..12) {
+            0..=5 => ("result", selected("allow_once")),
+            6 => ("result", selected("allow_always")),
+            7 => ("result", selected("reject_once")),
+            8 => ("result", selected("reject_always")),
+            9 => ("result", json!({"outcome": {"outcome": "cancelled"}})),
+            10 => ("error", json!({"code": -32601, "message": "method not found"})),
+            _ => ("result", json!({})),
+        };
+        let response = json!({"jsonrpc": "2.0", "id": line["id"], key: value}).to_string();
+        Some((dice.wait_ms(RESPONSE_MAX_MS), response.into_bytes()))
     }
 
     /// What the answer to request `id` says of the session.

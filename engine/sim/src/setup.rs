@@ -166,6 +166,7 @@ fn settings(dice: &mut Dice, provider: &str, model: &str) -> Value {
         "max_parallel_tools": dice.within(1..9),
         "max_tool_result_text_bytes": dice.pick(&[51_200, 1_024]),
         "prompt_caching": dice.chance(500),
+        "ask_permission": dice.chance(200),
         "effort": dice.pick(&[None, None, Some("low"), Some("high"), Some("max")]),
     })
 }

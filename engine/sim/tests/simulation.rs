@@ -12,7 +12,7 @@ const SHARE: u64 = 500;
 const SABOTAGED: u64 = 200;
 
 /// The kinds of records that a session is made of.
-const KINDS: [&str; 27] = [
+const KINDS: [&str; 30] = [
     "session_opened",
     "session_resumed",
     "option_selected",
@@ -33,6 +33,9 @@ const KINDS: [&str; 27] = [
     "end_objected",
     "round_answered",
     "attempt_failed",
+    "permission_asked",
+    "permission_answered",
+    "permission_expired",
     "calls_started",
     "call_finished",
     "skill_loaded",

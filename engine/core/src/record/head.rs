@@ -7,7 +7,9 @@ use crate::dialect::Dialect;
 use crate::evidence::Evidence;
 use crate::mcp::ServerEvent;
 
-use super::outcome::{CallOutcome, Failure, Hook, HookOutcome, Objection, Outcome, StartedCall};
+use super::outcome::{
+    CallOutcome, Failure, Hook, HookOutcome, Objection, Outcome, PermissionAnswer, StartedCall,
+};
 use super::session::{SessionOpened, SessionOption};
 
 /// What happened. The names are the record kinds.
@@ -187,6 +189,33 @@ pub enum Head {
         elapsed_ms: u64,
         /// The draw for the back-off, 0 to 999.
         jitter_permille: u16,
+    },
+    /// Decision. The client is asked whether a call may run.
+    PermissionAsked {
+        /// The round within the session.
+        asked: u64,
+        /// Which call of the round, from 0.
+        index: usize,
+        /// Digests of the lines said since the last decision.
+        said: Vec<String>,
+    },
+    /// Input. The client answered that. Raw: the line.
+    PermissionAnswered {
+        /// The round within the session.
+        asked: u64,
+        /// Which call of the round, from 0.
+        index: usize,
+        /// What it said.
+        answer: PermissionAnswer,
+    },
+    /// Input. The client did not answer that in time.
+    PermissionExpired {
+        /// The round within the session.
+        asked: u64,
+        /// Which call of the round, from 0.
+        index: usize,
+        /// The limit in seconds.
+        after_secs: u64,
     },
     /// Decision. Calls start.
     CallsStarted {

@@ -14,7 +14,9 @@ use serde_json::Value;
 use crate::acp::{blocks, Profile};
 
 pub use head::Head;
-pub use outcome::{CallOutcome, Failure, Hook, HookOutcome, Objection, Outcome, StartedCall, StopReason};
+pub use outcome::{
+    CallOutcome, Failure, Hook, HookOutcome, Objection, Outcome, PermissionAnswer, StartedCall, StopReason,
+};
 pub use session::{SessionOpened, SessionOption, Skill, Source};
 
 /// The version that this code writes for every kind.
@@ -62,6 +64,7 @@ impl Record {
             Head::SteersApplied { .. }
                 | Head::HistoryTruncated { .. }
                 | Head::RoundAsked { .. }
+                | Head::PermissionAsked { .. }
                 | Head::CallsStarted { .. }
                 | Head::SummaryAsked { .. }
                 | Head::HandoffDone { .. }
@@ -127,7 +130,7 @@ pub(crate) fn decode_tagged<T: serde::de::DeserializeOwned>(
 }
 
 /// The kinds of [`Head`].
-const KINDS: [&str; 28] = [
+const KINDS: [&str; 31] = [
     "session_opened",
     "session_resumed",
     "option_selected",
@@ -148,6 +151,9 @@ const KINDS: [&str; 28] = [
     "end_objected",
     "round_answered",
     "attempt_failed",
+    "permission_asked",
+    "permission_answered",
+    "permission_expired",
     "calls_started",
     "call_finished",
     "skill_loaded",

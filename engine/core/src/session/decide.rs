@@ -11,7 +11,7 @@ use crate::record::{Head, Hook, Objection, Outcome, Record, StartedCall, StopRea
 use crate::rope::{Body, Rope};
 use crate::usage::Tally;
 
-use super::state::{Compacting, Compaction, Objectors, Phase, Progress, Session, Slot, Turn};
+use super::state::{Compacting, Compaction, Leave, Objectors, Phase, Progress, Session, Slot, Turn};
 
 impl Session {
     /// The decision that follows now; `None` while only an input can move the session.
@@ -192,8 +192,13 @@ impl Session {
     /// Waiting calls start in call order while there is room for them.
     fn next_starts(&self, turn: &Turn, slots: &[Slot]) -> Option<Record> {
         // Skills are read before anything else runs: they may say how it should be done.
-        if turn.cancelled || slots.iter().any(|s| matches!(s.progress, Progress::Loading)) {
+        let loading = slots.iter().any(|slot| matches!(slot.progress, Progress::Loading));
+        let questioned = slots.iter().any(|slot| slot.leave() == Some(Leave::Asked));
+        if turn.cancelled || loading || questioned {
             return None;
+        }
+        if let Some(question) = self.next_question(slots) {
+            return Some(question);
         }
         let running = slots.iter().filter(|s| matches!(s.progress, Progress::Started)).count();
         let room = self.opened.settings.max_parallel_tools.max(1).saturating_sub(running);

@@ -1,5 +1,7 @@
 //! Taking a record in: total, deterministic, and the only way in which a session changes.
 
+use std::collections::BTreeMap;
+
 use crate::acp::{blocks, lines, Profile};
 use crate::dialect::{self, Answer, AnswerError, Dialect, Encoder, Stop};
 use crate::effort;
@@ -28,6 +30,7 @@ impl Session {
         let encoder = Encoder::new(route.form, &opened.settings, &system_prompt);
         let mut session = Session {
             servers: ServerState::all(&opened.catalogue),
+            permissions: BTreeMap::new(),
             upgraded: opened.upgraded,
             closing: None,
             opened,
@@ -115,6 +118,13 @@ impl Session {
                 };
                 self.judge(&body, timing, |failed, before| failed.judge(failure, before));
             }
+            Head::PermissionAsked { index, .. } => self.permission_asked(*index),
+            Head::PermissionAnswered { asked, index, answer } => {
+                self.permission_answered(*asked, *index, answer)
+            }
+            Head::PermissionExpired { asked, index, after_secs } => {
+                self.permission_expired(*asked, *index, *after_secs)
+            }
             Head::CallsStarted { calls, .. } => {
                 self.said.settle();
                 self.start_calls(calls.iter().map(|c| c.index));
@@ -179,7 +189,7 @@ impl Session {
         self.say(lines::queued_steer(self.id(), &run, message));
     }
 
-    fn cancelled(&mut self) {
+    pub(super) fn cancelled(&mut self) {
         let Some(turn) = self.turn.as_mut() else { return };
         turn.cancelled = true;
         match &turn.phase {

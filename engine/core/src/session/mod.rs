@@ -11,6 +11,7 @@ mod effect;
 mod fold;
 mod hooks;
 mod options;
+mod permission;
 mod state;
 
 pub use admit::{Draws, Input};

@@ -17,6 +17,7 @@ impl Session {
     pub(super) fn resumed(&mut self, opened: &SessionOpened, tells_history: bool) {
         self.upgraded |= opened.upgraded;
         self.servers = ServerState::all(&opened.catalogue);
+        self.permissions.clear();
         self.opened = SessionOpened { session: self.opened.session.clone(), ..opened.clone() };
         let route = self.opened.settings.route(&self.model(), self.upgraded);
         self.encode_for(&route);

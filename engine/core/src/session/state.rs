@@ -1,6 +1,6 @@
 //! The state that a fold carries, and nothing else does.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::acp::blocks::Block;
 use crate::acp::frame::Id;
@@ -33,6 +33,8 @@ pub struct Session {
     pub(super) upgraded: bool,
     pub(super) closing: Option<Id>,
     pub(super) servers: Vec<ServerState>,
+    /// The tools, by qualified name, that the client has allowed or refused for the session.
+    pub(super) permissions: BTreeMap<String, bool>,
     pub(super) tools: Option<Chunk>,
     pub(super) turns: u64,
     pub(super) asked: u64,
@@ -162,6 +164,7 @@ pub(super) struct Slot {
 #[derive(Clone, Debug)]
 pub(super) enum Progress {
     Waiting {
+        leave: Leave,
         server: usize,
         bare: String,
         arguments: serde_json::Map<String, serde_json::Value>,
@@ -170,6 +173,29 @@ pub(super) enum Progress {
     /// A skill is being read for it.
     Loading,
     Done(ToolResult),
+}
+
+/// Whether the client lets a call run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leave {
+    /// It is to be asked.
+    Due,
+    /// It is being asked.
+    Asked,
+    /// It does, or need not be asked.
+    Given,
+    /// It does not.
+    Refused,
+}
+
+impl Slot {
+    /// What a call that waits waits for; `None` if it does not wait.
+    pub(super) fn leave(&self) -> Option<Leave> {
+        match self.progress {
+            Progress::Waiting { leave, .. } => Some(leave),
+            Progress::Started | Progress::Loading | Progress::Done(_) => None,
+        }
+    }
 }
 
 impl Session {
