@@ -23,6 +23,8 @@ pub(super) fn summary(record: &Record) -> String {
         }
         Head::CloseRequested { .. } => "the client wants the session closed".to_owned(),
         Head::SessionClosed { .. } => "closed; it may come back".to_owned(),
+        Head::DeleteRequested { .. } => "the client wants the session off its list".to_owned(),
+        Head::SessionDeleted { .. } => "off the client's list; the records stay".to_owned(),
         Head::TurnPrompted { turn, .. } => format!("{turn} begins"),
         Head::LineRefused { message, .. } => brief(message),
         Head::SteerAccepted { message, .. } => format!("{message} waits for the next round"),

@@ -93,8 +93,9 @@ impl Client {
             10..=11 => self.set_model(models, dice),
             12..=13 => self.set_option(models, dice),
             14..=16 => self.prompt(dice),
-            17 => self.close(dice),
+            17 => self.leave("session/close", dice),
             18 if dice.chance(300) => self.load(dice),
+            18 if dice.chance(100) => self.leave("session/delete", dice),
             _ => self.bad_line(dice),
         }
     }
@@ -278,12 +279,12 @@ impl Client {
         request(&id, method, &json!({"sessionId": SESSION, "cwd": "/project", "mcpServers": []}))
     }
 
-    fn close(&mut self, dice: &mut Dice) -> Vec<u8> {
+    fn leave(&mut self, method: &str, dice: &mut Dice) -> Vec<u8> {
         let id = self.id(dice);
         if self.session == Whereabouts::Here {
             self.session = Whereabouts::Leaving(id.clone());
         }
-        request(&id, "session/close", &json!({"sessionId": SESSION}))
+        request(&id, method, &json!({"sessionId": SESSION}))
     }
 
     /// A line that is refused or passed over: in its form, its method, its session or its parameters.

@@ -12,12 +12,14 @@ const SHARE: u64 = 500;
 const SABOTAGED: u64 = 200;
 
 /// The kinds of records that a session is made of.
-const KINDS: [&str; 30] = [
+const KINDS: [&str; 32] = [
     "session_opened",
     "session_resumed",
     "option_selected",
     "close_requested",
     "session_closed",
+    "delete_requested",
+    "session_deleted",
     "turn_prompted",
     "line_refused",
     "steer_accepted",

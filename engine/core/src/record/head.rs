@@ -45,6 +45,16 @@ pub enum Head {
         /// The request.
         id: Id,
     },
+    /// Input. The client wants the session off its list for good. Raw: the line, if the session was open.
+    DeleteRequested {
+        /// The request; `None` if the connection answers it.
+        id: Option<Id>,
+    },
+    /// Decision. The session is off the list and comes back no more. Its records stay: the log only grows.
+    SessionDeleted {
+        /// The request; `None` if the connection answers it.
+        id: Option<Id>,
+    },
     /// Input. A prompt was accepted and a turn began. Raw: the line.
     TurnPrompted {
         /// The request to answer at the end.

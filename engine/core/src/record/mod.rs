@@ -71,6 +71,7 @@ impl Record {
                 | Head::HooksAsked { .. }
                 | Head::EndObjected { .. }
                 | Head::SessionClosed { .. }
+                | Head::SessionDeleted { .. }
                 | Head::TurnEnded { .. }
         )
     }
@@ -130,12 +131,14 @@ pub(crate) fn decode_tagged<T: serde::de::DeserializeOwned>(
 }
 
 /// The kinds of [`Head`].
-const KINDS: [&str; 31] = [
+const KINDS: [&str; 33] = [
     "session_opened",
     "session_resumed",
     "option_selected",
     "close_requested",
     "session_closed",
+    "delete_requested",
+    "session_deleted",
     "turn_prompted",
     "line_refused",
     "steer_accepted",

@@ -203,6 +203,7 @@ impl Session {
             ("session/set_model", Some(id)) => admit_model(id, &params),
             ("session/set_config_option", Some(id)) => self.admit_option(id, &params),
             ("session/close", Some(id)) => Head::CloseRequested { id },
+            ("session/delete", Some(id)) => Head::DeleteRequested { id: Some(id) },
             _ => return None,
         };
         Some(Record { head, raw: line })

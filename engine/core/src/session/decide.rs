@@ -11,7 +11,7 @@ use crate::record::{Head, Hook, Objection, Outcome, Record, StartedCall, StopRea
 use crate::rope::{Body, Rope};
 use crate::usage::Tally;
 
-use super::state::{Compacting, Compaction, Leave, Objectors, Phase, Progress, Session, Slot, Turn};
+use super::state::{Closing, Compacting, Compaction, Leave, Objectors, Phase, Progress, Session, Slot, Turn};
 
 impl Session {
     /// The decision that follows now; `None` while only an input can move the session.
@@ -19,7 +19,7 @@ impl Session {
     /// Pure and cheap to ask again: it changes nothing until its record is folded.
     pub fn decide(&self) -> Option<Record> {
         let Some(turn) = &self.turn else {
-            return self.closing.clone().map(|id| Record::bare(Head::SessionClosed { id }));
+            return self.closed();
         };
         match &turn.phase {
             Phase::Boundary(compaction) => Some(self.at_boundary(turn, *compaction)),
@@ -29,6 +29,14 @@ impl Session {
             Phase::Gate(stop, objectors) => self.at_gate(turn, *stop, objectors),
             Phase::Ending(outcome) => Some(self.end(turn, outcome.clone())),
         }
+    }
+
+    fn closed(&self) -> Option<Record> {
+        let head = match self.closing.clone()? {
+            Closing::Close(id) => Head::SessionClosed { id },
+            Closing::Delete(id) => Head::SessionDeleted { id },
+        };
+        Some(Record::bare(head))
     }
 
     /// The top of the loop. The order of the rules is part of the behaviour.
@@ -246,8 +254,7 @@ impl Session {
     ///
     /// Nothing is run again: calls that have no result get one that says so.
     pub fn recovery(&self) -> Vec<Record> {
-        let closed = self.closing.clone().map(|id| Record::bare(Head::SessionClosed { id }));
-        self.interruption().into_iter().chain(closed).collect()
+        self.interruption().into_iter().chain(self.closed()).collect()
     }
 
     fn interruption(&self) -> Vec<Record> {

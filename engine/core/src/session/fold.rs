@@ -17,7 +17,9 @@ use crate::usage::{Tally, Usage};
 use super::admit::blocks_of;
 use super::calls::{for_history, unique_ids};
 use super::decide::invalid_prompt;
-use super::state::{Compaction, LastUsage, Objectors, Phase, Progress, Purpose, ServerState, Session, Turn};
+use super::state::{
+    Closing, Compaction, LastUsage, Objectors, Phase, Progress, Purpose, ServerState, Session, Turn,
+};
 use super::{Effect, CALLS_PER_ANSWER_MAX};
 
 impl Session {
@@ -33,6 +35,7 @@ impl Session {
             permissions: BTreeMap::new(),
             upgraded: opened.upgraded,
             closing: None,
+            deleted: false,
             opened,
             system_prompt,
             history: History::default(),
@@ -63,12 +66,24 @@ impl Session {
             Head::SessionResumed { opened, tells_history } => self.resumed(opened, *tells_history),
             Head::OptionSelected { id, option, value } => self.option_selected(id, *option, value),
             Head::CloseRequested { id } => {
-                self.closing = Some(id.clone());
+                self.closing = Some(Closing::Close(id.clone()));
+                self.cancelled();
+            }
+            Head::DeleteRequested { id } => {
+                self.closing = Some(Closing::Delete(id.clone()));
                 self.cancelled();
             }
             Head::SessionClosed { id } => {
                 self.closing = None;
                 self.say(lines::result(id, &serde_json::json!({})));
+                self.outbox.push(Effect::Close);
+            }
+            Head::SessionDeleted { id } => {
+                self.closing = None;
+                self.deleted = true;
+                if let Some(id) = id {
+                    self.say(lines::result(id, &serde_json::json!({})));
+                }
                 self.outbox.push(Effect::Close);
             }
             Head::TurnPrompted { id, run, .. } => self.prompted(id, run, &record.raw),

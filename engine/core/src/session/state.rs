@@ -31,7 +31,8 @@ pub struct Session {
     pub(super) tally: Tally,
     pub(super) model_override: Option<String>,
     pub(super) upgraded: bool,
-    pub(super) closing: Option<Id>,
+    pub(super) closing: Option<Closing>,
+    pub(super) deleted: bool,
     pub(super) servers: Vec<ServerState>,
     /// The tools, by qualified name, that the client has allowed or refused for the session.
     pub(super) permissions: BTreeMap<String, bool>,
@@ -42,6 +43,15 @@ pub struct Session {
     pub(super) turn: Option<Turn>,
     pub(super) said: Said,
     pub(super) outbox: Vec<Effect>,
+}
+
+/// How a session that is to end ends.
+#[derive(Clone, Debug)]
+pub(super) enum Closing {
+    /// It may come back.
+    Close(Id),
+    /// It may not.
+    Delete(Option<Id>),
 }
 
 /// What the last usage-bearing response said of its input, and how much history that was.
@@ -252,6 +262,11 @@ impl Session {
     /// Whether a turn is under way.
     pub fn is_busy(&self) -> bool {
         self.turn.is_some()
+    }
+
+    /// Whether its client has deleted it.
+    pub fn is_deleted(&self) -> bool {
+        self.deleted
     }
 
     /// The request that a prompt now would send, were its text `text`: for checks after a recovery.

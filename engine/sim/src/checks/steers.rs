@@ -33,6 +33,7 @@ impl Steers {
             }
             Head::CancelRequested { .. }
             | Head::CloseRequested { .. }
+            | Head::DeleteRequested { .. }
             | Head::PermissionAnswered { answer: PermissionAnswer::Cancelled, .. }
                 if before.is_some_and(Session::is_busy) =>
             {
