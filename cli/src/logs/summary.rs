@@ -34,6 +34,10 @@ pub(super) fn summary(record: &Record) -> String {
         Head::HistoryTruncated { items, bytes } => {
             format!("the oldest {} leave the history, {bytes} bytes", counted(*items as u64, "item"))
         }
+        Head::MeshSought { asked } => format!("round {asked}: is there a mesh?"),
+        Head::MeshAnswered { asked, available } => {
+            format!("round {asked}: {}", if *available { "the mesh is asked" } else { "no mesh" })
+        }
         Head::RoundAsked { asked, model, evidence, .. } => {
             format!("round {asked}: {} bytes to {model}", evidence.len)
         }

@@ -9,6 +9,7 @@ mod demo;
 mod fixtures;
 mod kill;
 mod leftovers;
+mod mesh;
 mod permission;
 mod record;
 mod record_more;

@@ -22,6 +22,7 @@ use crate::endpoint::{self, Endpoint};
 use crate::journal::Journal;
 use crate::mcp;
 use crate::mcp::{cancel_pair, CallReport, CallRequest, CancelSignal, CancelSource, Servers};
+use crate::mesh::{Found, MeshWatch};
 use crate::scrub::Scrubber;
 use crate::{hooks, ids, skills};
 
@@ -60,6 +61,8 @@ pub struct Means {
     pub out: Sender<Line>,
     /// The model.
     pub endpoint: Endpoint,
+    /// The mesh behind the model `auto`.
+    pub mesh: MeshWatch,
     /// Its tool servers.
     pub servers: Servers,
     /// Masks the secrets that its servers and the agent know.
@@ -209,6 +212,8 @@ impl Driver {
                 }
                 self.ask(asked, after_ms, path, body);
             }
+            Effect::SeekMesh { asked } => self.seek_mesh(asked),
+            Effect::MeshFailed => self.means.mesh.failed().await,
             Effect::StopAsking => self.asking = None,
             Effect::Call { asked, index, server, tool, bare, arguments } => {
                 let request = (bare, arguments);
@@ -243,6 +248,18 @@ impl Driver {
             task::sleep(Duration::from_millis(after_ms)).await;
             let outcome = endpoint.post(asked, &path, &body).await;
             endpoint::input(asked, outcome, millis(started), &scrubber)
+        });
+    }
+
+    /// Looks for the mesh; nothing takes that back, its time-out bounds it.
+    fn seek_mesh(&self, asked: u64) {
+        let (inputs, scrubber) = (self.inputs.clone(), self.means.scrubber.clone());
+        let mesh = self.means.mesh.clone();
+        task::spawn(async move {
+            let Found { available, list } = mesh.seek().await;
+            let input = Input::MeshAnswered { asked, available, list: scrubber.scrub(list) };
+            // The driver is gone only when the session is over.
+            drop(inputs.send(Message::Input(input)).await);
         });
     }
 

@@ -54,6 +54,7 @@ pub fn settings(config: &Config) -> Settings {
         prompt_caching: limits.prompt_caching,
         effort: config.effort,
         ask_permission: limits.ask_permission,
+        prefer_mesh_for_auto: limits.prefer_mesh_for_auto && config.provider.provider.spec().has_mesh,
     }
 }
 

@@ -23,6 +23,7 @@ use crate::driver::{Driver, Means, Message};
 use crate::endpoint::{self, Endpoint};
 use crate::http::ModelClient;
 use crate::journal::Journal;
+use crate::mesh::MeshWatch;
 use crate::models::ModelList;
 use crate::opening::{self, Refusal, Site, Up, Wanted};
 use crate::scrub::Scrubber;
@@ -78,6 +79,7 @@ struct Running {
 struct Agent {
     site: Site,
     endpoint: Endpoint,
+    mesh: MeshWatch,
     journal: Journal,
     out: Sender<Line>,
     queue: Sender<Arrival>,
@@ -107,6 +109,7 @@ pub fn serve(env: Environment, version: &str) -> Result<(), StartError> {
     watch_signals(queue.clone())?;
     let agent = Agent {
         endpoint: Endpoint::new(&config, client.clone(), tokens.clone()),
+        mesh: MeshWatch::new(&config, client.clone(), tokens.clone()),
         journal: Journal::new(log.clone(), ids::draw(connection::STREAM_PREFIX.trim_end_matches('_'))),
         connection: Connection::default(),
         sessions: BTreeMap::new(),
@@ -341,6 +344,7 @@ impl Agent {
             journal,
             out: self.out.clone(),
             endpoint: self.endpoint.for_session(),
+            mesh: self.mesh.clone(),
             servers,
             scrubber,
             upgraded: Arc::clone(&self.upgraded),

@@ -143,6 +143,7 @@ fn opened(provider: &str) -> SessionOpened {
             prompt_caching: true,
             effort: None,
             ask_permission: false,
+            prefer_mesh_for_auto: false,
         },
         servers: vec![],
         catalogue: Catalogue::build(vec![("t".into(), vec![tool])]).expect("legal"),

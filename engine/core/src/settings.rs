@@ -43,6 +43,9 @@ pub struct Settings {
     /// question do not say it.
     #[serde(default)]
     pub ask_permission: bool,
+    /// Whether a relay mesh may stand in for the model `auto`. Absent like the one before.
+    #[serde(default)]
+    pub prefer_mesh_for_auto: bool,
 }
 
 impl Settings {

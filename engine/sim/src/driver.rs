@@ -21,6 +21,8 @@ pub const KEEPALIVE_MS: u64 = 30_000;
 const PERMISSION_MAX_SECS: u64 = 600;
 /// How long cancelled calls may take to stop, in milliseconds.
 const DRAIN_MAX_MS: u64 = 5_000;
+/// How long the search for the mesh may take, in milliseconds.
+const MESH_MAX_MS: u64 = 2_000;
 /// How long a skill may take to be read, in milliseconds.
 const SKILL_MAX_MS: u64 = 500;
 /// Decisions that may follow from one input.
@@ -135,6 +137,7 @@ impl Driver {
                 }
                 self.ask(asked, after_ms, &path, world);
             }
+            Effect::SeekMesh { asked } => seek_mesh(asked, world),
             Effect::StopAsking => self.stop_asking(world),
             Effect::Call { asked, index, server, bare, .. } => self.call(asked, index, server, &bare, world),
             Effect::AwaitPermission { asked, index } => self.await_permission(asked, index, world),
@@ -148,7 +151,7 @@ impl Driver {
                 }
             }
             Effect::LoadSkill { asked, index, name } => load_skill(asked, index, name.as_deref(), world),
-            Effect::Upgraded | Effect::Inform(_) | Effect::Warn(_) => {}
+            Effect::Upgraded | Effect::MeshFailed | Effect::Inform(_) | Effect::Warn(_) => {}
             Effect::Close => self.closing = true,
             Effect::Settle => {
                 self.stop_asking(world);
@@ -267,6 +270,13 @@ impl Driver {
         }
         self.refuse_all(world)
     }
+}
+
+/// The mesh is looked for beside the session; nothing takes that back.
+fn seek_mesh(asked: u64, world: &mut World) {
+    let available = world.dice.chance(500);
+    let wait_ms = world.dice.wait_ms(MESH_MAX_MS);
+    world.plan(wait_ms, None, Input::MeshAnswered { asked, available, list: b"{}".to_vec() });
 }
 
 /// A skill is read beside the session; nothing takes that back.

@@ -12,7 +12,7 @@ const SHARE: u64 = 500;
 const SABOTAGED: u64 = 200;
 
 /// The kinds of records that a session is made of.
-const KINDS: [&str; 32] = [
+const KINDS: [&str; 34] = [
     "session_opened",
     "session_resumed",
     "option_selected",
@@ -27,6 +27,8 @@ const KINDS: [&str; 32] = [
     "model_selected",
     "steers_applied",
     "history_truncated",
+    "mesh_sought",
+    "mesh_answered",
     "round_asked",
     "summary_asked",
     "handoff_done",

@@ -42,6 +42,8 @@ pub struct Spec {
     pub headers: &'static [(&'static str, &'static str)],
     /// Whether the user may choose between the two OpenAI wires.
     pub has_api_modes: bool,
+    /// Whether there may be a relay mesh behind its model `auto`.
+    pub has_mesh: bool,
     /// The least effort that may be configured.
     pub least_effort: Effort,
     /// Which failures are tried again.

@@ -104,6 +104,19 @@ pub enum Head {
         /// Their size in bytes.
         bytes: u64,
     },
+    /// Decision. Before a request for the model `auto`, the mesh that may stand in for it is looked for.
+    MeshSought {
+        /// The request within the session that waits for it.
+        asked: u64,
+    },
+    /// Input. The mesh was looked for. Raw: the endpoint's list of models, if it was asked for one now and
+    /// gave it.
+    MeshAnswered {
+        /// The request within the session that waits for it.
+        asked: u64,
+        /// Whether the mesh is asked instead.
+        available: bool,
+    },
     /// Decision. A request goes to the model. Raw: the new bytes of the evidence.
     RoundAsked {
         /// The round within the turn, from 1.

@@ -63,6 +63,7 @@ impl Record {
             self.head,
             Head::SteersApplied { .. }
                 | Head::HistoryTruncated { .. }
+                | Head::MeshSought { .. }
                 | Head::RoundAsked { .. }
                 | Head::PermissionAsked { .. }
                 | Head::CallsStarted { .. }
@@ -131,7 +132,7 @@ pub(crate) fn decode_tagged<T: serde::de::DeserializeOwned>(
 }
 
 /// The kinds of [`Head`].
-const KINDS: [&str; 33] = [
+const KINDS: [&str; 35] = [
     "session_opened",
     "session_resumed",
     "option_selected",
@@ -146,6 +147,8 @@ const KINDS: [&str; 33] = [
     "model_selected",
     "steers_applied",
     "history_truncated",
+    "mesh_sought",
+    "mesh_answered",
     "round_asked",
     "summary_asked",
     "handoff_done",

@@ -87,6 +87,15 @@ pub enum Input {
         /// The limit in seconds.
         after_secs: u64,
     },
+    /// The mesh was looked for.
+    MeshAnswered {
+        /// The request within the session that waits for it.
+        asked: u64,
+        /// Whether the mesh is asked.
+        available: bool,
+        /// The endpoint's list of models, if it was asked for one now and gave it.
+        list: Vec<u8>,
+    },
     /// Calls that were told to stop had their time.
     DrainExpired {
         /// The round within the session.
@@ -171,6 +180,10 @@ impl Session {
             Input::PermissionExpired { asked, index, after_secs } => {
                 let head = Head::PermissionExpired { asked, index, after_secs };
                 self.is_questioned(asked, index).then(|| Record::bare(head))
+            }
+            Input::MeshAnswered { asked, available, list } => {
+                let head = Head::MeshAnswered { asked, available };
+                self.is_seeking(asked).then_some(Record { head, raw: list })
             }
             Input::DrainExpired { asked } => {
                 let draining = self.is_calling(asked) && self.turn.as_ref().is_some_and(|t| t.cancelled);

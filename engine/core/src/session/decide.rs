@@ -11,6 +11,7 @@ use crate::record::{Head, Hook, Objection, Outcome, Record, StartedCall, StopRea
 use crate::rope::{Body, Rope};
 use crate::usage::Tally;
 
+use super::mesh::StandIn;
 use super::state::{Closing, Compacting, Compaction, Leave, Objectors, Phase, Progress, Session, Slot, Turn};
 
 impl Session {
@@ -22,6 +23,7 @@ impl Session {
             return self.closed();
         };
         match &turn.phase {
+            Phase::Boundary(_) if turn.stand_in == StandIn::Sought && !turn.cancelled => None,
             Phase::Boundary(compaction) => Some(self.at_boundary(turn, *compaction)),
             Phase::Asking { .. } => None,
             Phase::Compacting(compacting) => self.compact(compacting),
@@ -52,7 +54,7 @@ impl Session {
             return Record::bare(Head::SteersApplied { count: turn.steers.len() });
         }
         if compaction == Compaction::Due && self.wants_handoff() {
-            return self.ask_summary(turn);
+            return self.seek_mesh(turn).unwrap_or_else(|| self.ask_summary(turn));
         }
         let surplus = match compaction {
             Compaction::Due | Compaction::Skipped => self.history.surplus(settings.max_history_bytes),
@@ -63,7 +65,7 @@ impl Session {
             let bytes = gone.iter().map(Item::wire_bytes).sum();
             return Record::bare(Head::HistoryTruncated { items: surplus, bytes });
         }
-        self.ask(turn)
+        self.seek_mesh(turn).unwrap_or_else(|| self.ask(turn))
     }
 
     /// Whether the context window is so full that the session must go on from a summary.
@@ -85,7 +87,7 @@ impl Session {
         let (evidence, raw) = evidence::describe(&Rope::default(), &body);
         let head = Head::SummaryAsked {
             asked: self.asked + 1,
-            model: turn.model.clone(),
+            model: turn.asked_model().to_owned(),
             path: turn.route.path.clone(),
             dialect: turn.route.form.dialect,
             evidence,
@@ -110,7 +112,7 @@ impl Session {
             history: &self.history,
             max_context_tokens: self.opened.settings.max_context_tokens,
         });
-        dialect::summary_request(turn.route.form, &turn.model, &prompt)
+        dialect::summary_request(turn.route.form, turn.asked_model(), &prompt)
     }
 
     /// Between a summary and the history that it replaces.
@@ -183,12 +185,12 @@ impl Session {
     }
 
     fn ask(&self, turn: &Turn) -> Record {
-        let body = self.encoder.request(&turn.model, self.tools.as_ref());
+        let body = self.encoder.request(turn.asked_model(), self.tools.as_ref());
         let (evidence, raw) = evidence::describe(&self.previous, &body);
         let head = Head::RoundAsked {
             round: turn.round.saturating_add(1),
             asked: self.asked + 1,
-            model: turn.model.clone(),
+            model: turn.asked_model().to_owned(),
             path: turn.route.path.clone(),
             dialect: turn.route.form.dialect,
             evidence,

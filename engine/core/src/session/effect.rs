@@ -26,6 +26,13 @@ pub enum Effect {
         /// The exact bytes.
         body: Rope,
     },
+    /// Find out whether the mesh may be asked; the finding comes back as an input.
+    SeekMesh {
+        /// The request within the session that waits for it.
+        asked: u64,
+    },
+    /// The mesh failed: it is left alone for a while, by all sessions.
+    MeshFailed,
     /// Give up the request under way.
     StopAsking,
     /// Call a tool.

@@ -17,6 +17,7 @@ use crate::usage::{Tally, Usage};
 use super::admit::blocks_of;
 use super::calls::{for_history, unique_ids};
 use super::decide::invalid_prompt;
+use super::mesh::StandIn;
 use super::state::{
     Closing, Compaction, LastUsage, Objectors, Phase, Progress, Purpose, ServerState, Session, Turn,
 };
@@ -120,6 +121,8 @@ impl Session {
                 self.hooks_finished(*hook, servers, outcomes, &record.raw);
             }
             Head::EndObjected { objections, reminder } => self.objected(objections, *reminder),
+            Head::MeshSought { asked } => self.mesh_sought(*asked),
+            Head::MeshAnswered { available, .. } => self.mesh_answered(*available),
             Head::RoundAsked { .. } => self.round_asked(),
             Head::RoundAnswered { elapsed_ms, jitter_permille, .. } => {
                 self.answered(&record.raw, *elapsed_ms, *jitter_permille);
@@ -131,7 +134,9 @@ impl Session {
                     elapsed_ms: *elapsed_ms,
                     jitter_permille: *jitter_permille,
                 };
-                self.judge(&body, timing, |failed, before| failed.judge(failure, before));
+                if !self.mesh_failed_at(failure, &body) {
+                    self.judge(&body, timing, |failed, before| failed.judge(failure, before));
+                }
             }
             Head::PermissionAsked { index, .. } => self.permission_asked(*index),
             Head::PermissionAnswered { asked, index, answer } => {
@@ -184,6 +189,7 @@ impl Session {
             id: id.clone(),
             run: run.to_owned(),
             model,
+            stand_in: StandIn::Unknown,
             route,
             round: 0,
             cancelled: false,
@@ -251,7 +257,7 @@ impl Session {
         let Some(turn) = self.turn.as_mut() else { return };
         turn.round = turn.round.saturating_add(1);
         self.asked += 1;
-        let body = self.encoder.request(&turn.model, self.tools.as_ref()).rope;
+        let body = self.encoder.request(turn.asked_model(), self.tools.as_ref()).rope;
         self.previous = body.clone();
         turn.phase = Phase::Asking { purpose: Purpose::Round, attempts: Attempts::default(), body };
         self.send(true, 0);
@@ -303,14 +309,7 @@ impl Session {
         let Some(turn) = self.turn.as_mut() else { return };
         turn.route = self.opened.settings.route(&turn.model, true);
         let route = turn.route.clone();
-        turn.phase = match turn.phase {
-            // The round is asked again, so it must not count twice, nor may the history change in between.
-            Phase::Asking { purpose: Purpose::Round, .. } => {
-                turn.round = turn.round.saturating_sub(1);
-                Phase::Boundary(Compaction::Performed)
-            }
-            _ => Phase::Boundary(Compaction::Due),
-        };
+        self.ask_again();
         self.encode_for(&route);
     }
 
@@ -322,6 +321,7 @@ impl Session {
         self.account(&decoded.usage, purpose);
         match decoded.answer {
             Ok(answer) if purpose == Purpose::Summary => self.took_summary(answer.text),
+            Ok(answer) if self.mesh_garbled(&answer) => {}
             Ok(answer) => self.took_answer(answer),
             Err(error) => {
                 let text = error.to_string();
@@ -356,6 +356,7 @@ impl Session {
     }
 
     fn took_answer(&mut self, answer: Answer) {
+        self.stand_in(StandIn::Unknown);
         if !answer.reasoning.is_empty() {
             self.say(lines::thought(self.id(), &answer.reasoning));
         }

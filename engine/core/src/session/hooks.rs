@@ -11,6 +11,7 @@ use crate::mcp::{shape_result, ResultLimits};
 use crate::record::{Hook, HookOutcome, Objection, Outcome};
 use crate::retry::Attempts;
 
+use super::mesh::StandIn;
 use super::state::{Compacting, Compaction, Objectors, Phase, Purpose, Session};
 use super::Effect;
 
@@ -30,6 +31,7 @@ impl Session {
     }
 
     pub(super) fn took_summary(&mut self, summary: String) {
+        self.stand_in(StandIn::Unknown);
         if summary.trim().is_empty() {
             self.outbox
                 .push(Effect::Warn("a handoff summary was blank; the history is only truncated".into()));
@@ -40,6 +42,7 @@ impl Session {
     }
 
     pub(super) fn handoff_skipped(&mut self, outcome: &Outcome) {
+        self.stand_in(StandIn::Unknown);
         let why = match outcome {
             Outcome::Failed { message, .. } => message.as_str(),
             Outcome::Stopped(stop) => stop.as_str(),

@@ -10,6 +10,7 @@ mod decide;
 mod effect;
 mod fold;
 mod hooks;
+mod mesh;
 mod options;
 mod permission;
 mod state;

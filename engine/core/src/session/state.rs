@@ -13,6 +13,7 @@ use crate::record::{Outcome, SessionOpened, StopReason};
 use crate::retry::Attempts;
 use crate::rope::{Chunk, Rope};
 use crate::said::Said;
+use crate::session::mesh::StandIn;
 use crate::session::Effect;
 use crate::skills;
 use crate::usage::Tally;
@@ -95,6 +96,7 @@ pub(super) struct Turn {
     pub(super) id: Id,
     pub(super) run: String,
     pub(super) model: String,
+    pub(super) stand_in: StandIn,
     pub(super) route: Route,
     pub(super) round: u32,
     pub(super) cancelled: bool,

@@ -5,6 +5,7 @@ mod emission;
 mod entry;
 mod handoff;
 mod hooks;
+mod mesh;
 mod permission;
 mod properties;
 mod recovery;

@@ -90,6 +90,7 @@ pub(crate) fn settings() -> Settings {
         prompt_caching: true,
         effort: None,
         ask_permission: false,
+        prefer_mesh_for_auto: false,
     }
 }
 
