@@ -89,6 +89,7 @@ impl Session {
 
     /// Starts calls: the lines, then the work.
     pub(super) fn start_calls(&mut self, indices: impl Iterator<Item = usize>) {
+        self.said.settle();
         let asked = self.asked;
         for index in indices {
             let Some(slot) = self.slot(index) else { continue };
@@ -156,6 +157,12 @@ impl Session {
         for index in open {
             self.finish_call(index, &CallOutcome::Cancelled, b"");
         }
+    }
+
+    /// The time of calls that were told to stop is over.
+    pub(super) fn abort_calls(&mut self) {
+        self.outbox.push(Effect::AbortCalls);
+        self.cancel_calls(true);
     }
 
     /// Once every call has its result, the history takes them in call order, whatever the order in which

@@ -8,7 +8,7 @@ use crate::effort;
 use crate::history::{Assistant, History, Item};
 use crate::mcp::ServerEvent;
 use crate::provider::ApiMode;
-use crate::record::{CallOutcome, Head, Outcome, Record, StopReason};
+use crate::record::{CallOutcome, Failure, Head, Outcome, Record, StopReason};
 use crate::retry::{Attempts, Failed, Timing, Verdict};
 use crate::rope::Rope;
 use crate::said::Said;
@@ -66,56 +66,24 @@ impl Session {
             Head::SessionOpened(_) => {}
             Head::SessionResumed { opened, tells_history } => self.resumed(opened, *tells_history),
             Head::OptionSelected { id, option, value } => self.option_selected(id, *option, value),
-            Head::CloseRequested { id } => {
-                self.closing = Some(Closing::Close(id.clone()));
-                self.cancelled();
-            }
-            Head::DeleteRequested { id } => {
-                self.closing = Some(Closing::Delete(id.clone()));
-                self.cancelled();
-            }
-            Head::SessionClosed { id } => {
-                self.closing = None;
-                self.say(lines::result(id, &serde_json::json!({})));
-                self.outbox.push(Effect::Close);
-            }
+            Head::CloseRequested { id } => self.ends(Closing::Close(id.clone())),
+            Head::DeleteRequested { id } => self.ends(Closing::Delete(id.clone())),
+            Head::SessionClosed { id } => self.closed_for(Some(id)),
             Head::SessionDeleted { id } => {
-                self.closing = None;
                 self.deleted = true;
-                if let Some(id) = id {
-                    self.say(lines::result(id, &serde_json::json!({})));
-                }
-                self.outbox.push(Effect::Close);
+                self.closed_for(id.as_ref());
             }
             Head::TurnPrompted { id, run, .. } => self.prompted(id, run, &record.raw),
             Head::LineRefused { id, code, message } => {
                 self.say(lines::error(id, self.opened.profile.code(*code), message));
             }
             Head::SteerAccepted { id, message } => self.steered(id, message, &record.raw),
-            Head::CancelRequested { id } => {
-                if let Some(id) = id {
-                    self.say(lines::result(id, &serde_json::Value::Null));
-                }
-                self.cancelled();
-            }
-            Head::ModelSelected { id, model } => {
-                self.model_override = Some(model.clone());
-                let answer = serde_json::json!({"sessionId": self.id(), "modelId": model});
-                self.say(lines::result(id, &answer));
-            }
+            Head::CancelRequested { id } => self.cancel_requested(id.as_ref()),
+            Head::ModelSelected { id, model } => self.model_selected(id, model),
             Head::SteersApplied { count } => self.steers_applied(*count),
-            Head::HistoryTruncated { items, .. } => {
-                self.history.drop_front(*items);
-                self.encoder.drop_front(*items);
-            }
+            Head::HistoryTruncated { items, .. } => self.forget(*items),
             Head::SummaryAsked { .. } => self.summary_asked(),
-            Head::HandoffDone { count, items, bytes } => {
-                self.handoff_done(&record.raw);
-                self.outbox.push(Effect::Inform(format!(
-                    "handoff #{count} (history {} -> {} items; {} -> {} tokens)",
-                    items.0, items.1, bytes.0, bytes.1
-                )));
-            }
+            Head::HandoffDone { items, bytes, .. } => self.handoff_done(*items, *bytes, &record.raw),
             Head::HooksAsked { asked, hook, servers } => self.hooks_asked(*asked, *hook, servers),
             Head::HooksFinished { hook, servers, outcomes, .. } => {
                 self.hooks_finished(*hook, servers, outcomes, &record.raw);
@@ -128,15 +96,9 @@ impl Session {
                 self.answered(&record.raw, *elapsed_ms, *jitter_permille);
             }
             Head::AttemptFailed { failure, retry_after_ms, elapsed_ms, jitter_permille, .. } => {
-                let body = String::from_utf8_lossy(&record.raw).into_owned();
-                let timing = Timing {
-                    retry_after_ms: *retry_after_ms,
-                    elapsed_ms: *elapsed_ms,
-                    jitter_permille: *jitter_permille,
-                };
-                if !self.mesh_failed_at(failure, &body) {
-                    self.judge(&body, timing, |failed, before| failed.judge(failure, before));
-                }
+                let (retry_after_ms, elapsed_ms) = (*retry_after_ms, *elapsed_ms);
+                let timing = Timing { retry_after_ms, elapsed_ms, jitter_permille: *jitter_permille };
+                self.attempt_failed(failure, timing, &record.raw);
             }
             Head::PermissionAsked { index, .. } => self.permission_asked(*index),
             Head::PermissionAnswered { asked, index, answer } => {
@@ -145,18 +107,12 @@ impl Session {
             Head::PermissionExpired { asked, index, after_secs } => {
                 self.permission_expired(*asked, *index, *after_secs)
             }
-            Head::CallsStarted { calls, .. } => {
-                self.said.settle();
-                self.start_calls(calls.iter().map(|c| c.index));
-            }
+            Head::CallsStarted { calls, .. } => self.start_calls(calls.iter().map(|c| c.index)),
             Head::CallFinished { index, outcome, .. } => self.finish_call(*index, outcome, &record.raw),
             Head::SkillLoaded { index, is_error, .. } => {
                 self.skill_loaded(*index, &String::from_utf8_lossy(&record.raw), *is_error);
             }
-            Head::DrainExpired { .. } => {
-                self.outbox.push(Effect::AbortCalls);
-                self.cancel_calls(true);
-            }
+            Head::DrainExpired { .. } => self.abort_calls(),
             Head::ServerChanged { server, change } => self.server_changed(*server, change),
             Head::KeepaliveTicked { .. } => {
                 self.say(lines::keepalive(self.id(), self.opened.profile));
@@ -208,6 +164,13 @@ impl Session {
         let run = turn.run.clone();
         self.say(lines::result(id, &serde_json::json!({"runId": run, "messageId": message})));
         self.say(lines::queued_steer(self.id(), &run, message));
+    }
+
+    fn cancel_requested(&mut self, id: Option<&crate::acp::frame::Id>) {
+        if let Some(id) = id {
+            self.say(lines::result(id, &serde_json::Value::Null));
+        }
+        self.cancelled();
     }
 
     pub(super) fn cancelled(&mut self) {
@@ -275,6 +238,13 @@ impl Session {
             path: turn.route.path.clone(),
             body: body.clone(),
         });
+    }
+
+    fn attempt_failed(&mut self, failure: &Failure, timing: Timing, body: &[u8]) {
+        let body = String::from_utf8_lossy(body).into_owned();
+        if !self.mesh_failed_at(failure, &body) {
+            self.judge(&body, timing, |failed, before| failed.judge(failure, before));
+        }
     }
 
     /// A failed attempt: the same bytes again, another wire, or the end of the turn.

@@ -52,14 +52,16 @@ impl Session {
     }
 
     /// The history becomes the summary and the last thing that the user said.
-    pub(super) fn handoff_done(&mut self, text: &[u8]) {
+    pub(super) fn handoff_done(&mut self, items: (usize, usize), bytes: (u64, u64), text: &[u8]) {
         let summary = Item::User(String::from_utf8_lossy(text).into_owned());
         let current = self.history.last_user().cloned();
-        let before = self.history.items().len();
-        self.history.drop_front(before);
-        self.encoder.drop_front(before);
+        self.forget(self.history.items().len());
         self.remember([summary].into_iter().chain(current).collect());
         self.handoffs += 1;
+        self.outbox.push(Effect::Inform(format!(
+            "handoff #{} (history {} -> {} items; {} -> {} tokens)",
+            self.handoffs, items.0, items.1, bytes.0, bytes.1
+        )));
         self.last_usage = None;
         self.set_phase(Phase::Boundary(Compaction::Performed));
     }

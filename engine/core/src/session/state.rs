@@ -329,6 +329,12 @@ impl Session {
         self.outbox.push(Effect::Say(line));
     }
 
+    /// The oldest items leave the history.
+    pub(super) fn forget(&mut self, items: usize) {
+        self.history.drop_front(items);
+        self.encoder.drop_front(items);
+    }
+
     /// Appends items to the history; results of one round come together.
     pub(super) fn remember(&mut self, items: Vec<Item>) {
         self.encoder.push(&items);
