@@ -233,7 +233,9 @@ impl Process {
     /// A session at rest leaves the list.
     fn delete(&mut self, id: Id, session: String, world: &mut World) -> Result<(), Stop> {
         let ends = |stop| if matches!(stop, Stop::LogFailed) { Stop::Killed } else { stop };
-        let mut at_rest = refold(&world.log)?.filter(|session| !session.is_deleted());
+        // A real client cannot name a session that is opened only after it has asked: here all have one id.
+        let is_at_rest = |session: &Session| self.driver.is_none() && !session.is_deleted();
+        let mut at_rest = refold(&world.log)?.filter(is_at_rest);
         let mut next = at_rest.is_some().then(|| Record::bare(Head::DeleteRequested { id: None }));
         while let (Some(record), Some(session)) = (next.take(), at_rest.as_mut()) {
             world.append(Stored::of_session(&record)).map_err(ends)?;
