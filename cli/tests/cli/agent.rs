@@ -55,6 +55,11 @@ impl Agent {
         self.write(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
+    /// Answers the agent's own request `id`.
+    pub(crate) fn respond(&mut self, id: &Value, result: &Value) {
+        self.write(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    }
+
     fn write(&mut self, line: &Value) {
         writeln!(self.stdin.as_mut().expect("open"), "{line}").expect("written");
     }

@@ -9,6 +9,8 @@ mod demo;
 mod fixtures;
 mod kill;
 mod leftovers;
+mod mesh;
+mod permission;
 mod private;
 mod record;
 mod record_more;

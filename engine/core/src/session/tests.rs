@@ -7,6 +7,8 @@ mod emission;
 mod entry;
 mod handoff;
 mod hooks;
+mod mesh;
+mod permission;
 mod properties;
 mod recovery;
 mod retries;

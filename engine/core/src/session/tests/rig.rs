@@ -91,6 +91,8 @@ pub(crate) fn settings() -> Settings {
         max_tool_result_text_bytes: 51_200,
         prompt_caching: true,
         effort: None,
+        ask_permission: false,
+        prefer_mesh_for_auto: false,
     }
 }
 
