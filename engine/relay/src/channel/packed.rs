@@ -32,7 +32,8 @@ struct Packed {
 
 impl Channel {
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
-        let bytes = |keys: &std::collections::BTreeSet<PublicKey>| keys.iter().map(|key| *key.as_bytes()).collect();
+        let bytes =
+            |keys: &std::collections::BTreeSet<PublicKey>| keys.iter().map(|key| *key.as_bytes()).collect();
         pack(&Packed {
             id: *self.id.as_bytes(),
             name: self.name.clone(),
@@ -55,7 +56,8 @@ impl Channel {
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, StoreError> {
         let packed: Packed = unpack(bytes)?;
-        let members = packed.members.into_iter().map(|(key, number)| Ok((PublicKey::from_bytes(key), role(number)?)));
+        let members =
+            packed.members.into_iter().map(|(key, number)| Ok((PublicKey::from_bytes(key), role(number)?)));
         Ok(Self {
             id: ChannelId::from_bytes(packed.id),
             name: packed.name,

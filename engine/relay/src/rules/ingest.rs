@@ -4,7 +4,7 @@ use waxlog_nostr::kind::*;
 use waxlog_nostr::Event;
 
 use super::{channel, deletion, dm, envelope, invalid, last_target, membership, message, reaction};
-use super::{refused, thread, Fault, Facts, Judged, Verdict};
+use super::{refused, thread, Facts, Fault, Judged, Verdict};
 use crate::channel::ChannelId;
 use crate::kinds;
 use crate::reply::{Reply, NOT_A_MEMBER};

@@ -28,6 +28,7 @@ use crate::reply::Reply;
 use crate::state::State;
 use crate::store::record::{Record, Stored, Thread};
 use crate::store::{key, Store, StoreError};
+use crate::writer::summary;
 
 /// What the rules may ask.
 pub(crate) struct Facts<'a> {
@@ -101,8 +102,8 @@ pub(crate) enum Effect {
     Hidden(PublicKey),
     /// The people of a direct conversation are told that it is there.
     DirectOpened(ChannelId),
-    /// A thread has more or fewer replies.
-    Summarize(ChannelId, EventId),
+    /// A thread has one more reply.
+    Replied { channel: ChannelId, root: EventId, reply: summary::Reply },
 }
 
 /// A refusal with the prefix `invalid:`.

@@ -56,9 +56,9 @@ impl Store {
                 String::from_utf8_lossy(&format),
                 String::from_utf8_lossy(FORMAT),
             ))),
-            None if held_data => {
-                Err(StoreError("its beginning is damaged; restore a copy of the folder, or begin a new one".into()))
-            }
+            None if held_data => Err(StoreError(
+                "its beginning is damaged; restore a copy of the folder, or begin a new one".into(),
+            )),
             None => {
                 let mut batch = Batch::default();
                 batch.put(vec![key::FORMAT], FORMAT.to_vec());

@@ -98,10 +98,14 @@ pub(crate) fn unpack<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Store
 impl Stored {
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
         pack(&match self {
-            Self::Here(record) => Packed::Here(pack_record(record)),
+            Self::Here(record) => return record.to_bytes(),
             Self::Gone(stub) => {
                 let author = *stub.author.as_bytes();
-                Packed::Gone(PackedStub { author, kind: stub.kind, channel: stub.channel.map(|id| *id.as_bytes()) })
+                Packed::Gone(PackedStub {
+                    author,
+                    kind: stub.kind,
+                    channel: stub.channel.map(|id| *id.as_bytes()),
+                })
             }
         })
     }
@@ -109,13 +113,11 @@ impl Stored {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, StoreError> {
         Ok(match unpack(bytes)? {
             Packed::Here(packed) => Self::Here(unpack_record(packed)),
-            Packed::Gone(PackedStub { author, kind, channel }) => {
-                Self::Gone(Stub {
-                    author: PublicKey::from_bytes(author),
-                    kind,
-                    channel: channel.map(ChannelId::from_bytes),
-                })
-            }
+            Packed::Gone(PackedStub { author, kind, channel }) => Self::Gone(Stub {
+                author: PublicKey::from_bytes(author),
+                kind,
+                channel: channel.map(ChannelId::from_bytes),
+            }),
         })
     }
 
@@ -125,6 +127,13 @@ impl Stored {
             Self::Here(record) => Some(record),
             Self::Gone(_) => None,
         }
+    }
+}
+
+impl Record {
+    /// The bytes of [`Stored::Here`] with this record.
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
+        pack(&Packed::Here(pack_record(self)))
     }
 }
 

@@ -35,7 +35,9 @@ pub(super) fn entries(record: &Record, seq: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
         tag('h', &channel.to_string());
     }
     if kinds::is_searchable(event.kind) {
-        keys.extend(words::indexed(&event.content).iter().map(|word| key::with_place(key::by_word(word), place)));
+        keys.extend(
+            words::indexed(&event.content).iter().map(|word| key::with_place(key::by_word(word), place)),
+        );
     }
     let mut entries: Vec<_> = keys.into_iter().map(|key| (key, Vec::new())).collect();
     if let Some(thread) = record.thread {

@@ -2,17 +2,19 @@
 
 mod index;
 mod said;
+pub(crate) mod summary;
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use waxlog_nostr::kind::{class, Class};
-use waxlog_nostr::{Draft, Event, Keys};
+use waxlog_nostr::{Draft, EventId, Keys};
 
 use crate::channel::{Channel, ChannelId};
 use crate::live::{Live, LiveEvent};
-use crate::rules::{author, find, Effect, Verdict};
+use crate::reply::Checked;
+use crate::rules::{author, find, Effect};
 use crate::state::{Changes, State};
-use crate::store::record::{Record, Stored, Stub};
+use crate::store::record::{Record, Stored, Stub, Thread};
 use crate::store::{key, Batch, Store, StoreError};
 
 /// What one submission changes. Nothing of it is seen before [`Transaction::finish`] is applied.
@@ -50,21 +52,26 @@ impl<'a> Transaction<'a> {
         Self { store, state, keys, now, batch, next_seq, changes, live }
     }
 
-    /// Stores an event, if its verdict wants that, and lets its effects follow.
-    pub(crate) fn carry_out(&mut self, event: Event, verdict: Verdict) -> Result<Kept, StoreError> {
-        let Verdict { keep, channel, thread, effects, .. } = verdict;
-        if !keep {
-            self.batch.put(key::command(&event.id), Vec::new());
-        } else {
-            let record = Record { event, channel, thread };
-            if self.keep(&record)? == Kept::Older {
-                return Ok(Kept::Older);
-            }
-            self.renew(channel);
-            self.live.push(Live::Event(LiveEvent::new(record.event, channel)));
+    /// Stores an event and passes it on.
+    pub(crate) fn keep_and_pass(
+        &mut self,
+        checked: Checked,
+        channel: Option<ChannelId>,
+        thread: Option<Thread>,
+    ) -> Result<Kept, StoreError> {
+        let record = Record { event: checked.event, channel, thread };
+        if self.keep(&record)? == Kept::Older {
+            return Ok(Kept::Older);
         }
-        self.follow(effects)?;
+        self.renew(channel);
+        let (event, json) = (Arc::new(record.event), checked.json);
+        self.live.push(Live::Event(LiveEvent { event, json, channel }));
         Ok(Kept::Stored)
+    }
+
+    /// Keeps that a command was carried out.
+    pub(crate) fn mark_done(&mut self, command: &EventId) {
+        self.batch.put(key::command(command), Vec::new());
     }
 
     pub(crate) fn follow(&mut self, effects: Vec<Effect>) -> Result<(), StoreError> {
@@ -95,7 +102,7 @@ impl<'a> Transaction<'a> {
                 if let Some((seq, Stored::Here(record))) = find(self.store, &id)? {
                     self.erase(seq, &record)?;
                     if let (Some(channel), Some(thread)) = (record.channel, record.thread) {
-                        self.summarize(channel, thread.root, Some(id))?;
+                        self.recount_replies(channel, thread.root, id)?;
                     }
                 }
             }
@@ -105,7 +112,7 @@ impl<'a> Transaction<'a> {
             Effect::Removed { channel, target, actor } => self.notify_removed(channel, target, actor)?,
             Effect::Hidden(viewer) => self.list_hidden(viewer)?,
             Effect::DirectOpened(channel) => self.announce_direct(channel)?,
-            Effect::Summarize(channel, root) => self.summarize(channel, root, None)?,
+            Effect::Replied { channel, root, reply } => self.count_reply(channel, root, reply)?,
         }
         Ok(())
     }
@@ -151,7 +158,7 @@ impl<'a> Transaction<'a> {
         let seq = self.next_seq;
         self.next_seq += 1;
         let number = seq.to_be_bytes().to_vec();
-        self.batch.put(key::body(seq), Stored::to_bytes_of(record)?);
+        self.batch.put(key::body(seq), record.to_bytes()?);
         self.batch.put(key::id(&record.event.id), number.clone());
         if let Some(slot) = slot {
             self.batch.put(slot, number.clone());
@@ -185,7 +192,8 @@ impl<'a> Transaction<'a> {
     /// The time of an event that must be newer than the head it replaces.
     fn time_after_head(&self, slot: &[u8]) -> Result<u64, StoreError> {
         let head = self.store.get(slot)?.as_deref().and_then(key::number);
-        let stored = head.map(|seq| self.store.read(&key::body(seq), Stored::from_bytes)).transpose()?.flatten();
+        let stored =
+            head.map(|seq| self.store.read(&key::body(seq), Stored::from_bytes)).transpose()?.flatten();
         let last = stored.and_then(Stored::here).map(|record| record.event.created_at);
         Ok(last.map_or(self.now, |last| self.now.max(last + 1)))
     }
@@ -194,13 +202,4 @@ impl<'a> Transaction<'a> {
 /// Whether events of this kind have one head for each key.
 fn has_head(kind: u16) -> bool {
     matches!(class(kind), Class::Replaceable | Class::Addressable)
-}
-
-/// A count of replies under a root, and who wrote them.
-#[derive(Debug, Default)]
-struct Replies {
-    direct: u64,
-    all: u64,
-    last_at: Option<u64>,
-    participants: BTreeMap<waxlog_nostr::PublicKey, ()>,
 }
