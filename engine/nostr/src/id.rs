@@ -120,9 +120,12 @@ hex_value! {
 impl PublicKey {
     /// Reads 64 hex digits of either case, or an `npub1...` text.
     pub fn parse(text: &str) -> Result<Self, HexError> {
-        text.parse().or_else(|error| {
-            nostr::key::PublicKey::from_bech32(text).map(|key| Self(key.to_bytes())).map_err(|_| error)
-        })
+        text.parse().or_else(|error| Self::from_npub(text).ok_or(error))
+    }
+
+    /// Reads an `npub1...` text, and nothing else.
+    pub fn from_npub(text: &str) -> Option<Self> {
+        nostr::key::PublicKey::from_bech32(text).ok().map(|key| Self(key.to_bytes()))
     }
 
     /// The key as an `npub1...` text.

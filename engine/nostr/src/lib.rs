@@ -5,14 +5,25 @@
 //! signature, are two errors.
 
 pub mod auth;
+pub mod build;
+pub mod channel;
+pub mod client;
+pub mod coordinate;
+pub mod engram;
 pub mod event;
 pub mod filter;
 pub mod frame;
 pub mod id;
 pub mod keys;
 pub mod kind;
+pub mod mention;
 pub mod nip44;
+pub mod observer;
 pub mod owner;
+pub mod profile;
+pub mod project;
+pub mod thread;
+pub mod turn_metric;
 
 pub use event::{Draft, Event, Tag, VerifyError};
 pub use filter::Filter;

@@ -14,11 +14,11 @@ fn serve(answers: Vec<Scripted>) -> ModelServer {
     ModelServer::start(answers).expect("a port on loopback")
 }
 
-fn client(silence_max: Duration) -> ModelClient {
-    ModelClient::new(silence_max).expect("a client")
+fn client(silence_max: Duration) -> Client {
+    Client::new(silence_max).expect("a client")
 }
 
-fn post(client: &ModelClient, url: &str, body: &[&[u8]]) -> Outcome {
+fn post(client: &Client, url: &str, body: &[&[u8]]) -> Outcome {
     let headers = [
         ("content-type", Secret::new("application/json".to_owned())),
         ("authorization", Secret::new("Bearer sk-canary".to_owned())),
