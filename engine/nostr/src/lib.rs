@@ -5,7 +5,9 @@
 //! signature, are two errors.
 
 pub mod auth;
+pub mod channel;
 pub mod client;
+pub mod engram;
 pub mod event;
 pub mod filter;
 pub mod frame;
