@@ -23,6 +23,9 @@ pub(crate) enum Failure {
     /// An agent that could not start.
     #[error("the agent did not start")]
     AgentStart,
+    /// A command of the groups on a relay.
+    #[error("{}", .0.line())]
+    Group(crate::buzz::Failure),
     /// Nobody reads stdout any more, which ends a command early but is no error.
     #[error("waxlog: stdout was closed")]
     BrokenPipe,
@@ -33,6 +36,7 @@ impl Failure {
     pub(crate) fn code(&self) -> i32 {
         match self {
             Failure::BrokenPipe => 0,
+            Failure::Group(failure) => failure.code(),
             Failure::Check(_) | Failure::Linked(_) => 1,
             Failure::SetUp(_) | Failure::Usage(_) | Failure::AgentStart => 2,
         }
@@ -40,6 +44,9 @@ impl Failure {
 
     /// Tells it on stderr.
     pub(crate) fn report(&self) {
+        if let Failure::Group(failure) = self {
+            return failure.report();
+        }
         // An agent's reason stands in the operator's log already.
         if !matches!(self, Failure::AgentStart | Failure::BrokenPipe) {
             // With stderr gone as well only the exit code is left.

@@ -1,25 +1,30 @@
 //! The `waxlog` binary: a thin command over the libraries.
 //!
 //! Arguments are read here and turned into one call; each command group has a file of its own. Under
-//! the name `buzz-agent` the binary is the agent and nothing else. Exit codes: 0 is success, 1 says that
-//! a check failed or a thing was not found, 2 that the command or its set-up is wrong.
+//! the name `buzz-agent` the binary is the agent and nothing else, under the name `buzz` the groups of
+//! [`buzz`]. Exit codes of Waxlog's own commands: 0 is success, 1 says that a check failed or a thing was not
+//! found, 2 that the command or its set-up is wrong. The other groups have codes of their own, and so has a
+//! command that is none: see [`buzz::Failure`].
 
 mod agent;
+mod buzz;
+mod completions;
 mod demo;
 mod failure;
 mod fixture;
 mod home;
+mod keys;
 mod logs;
 mod replay;
 mod session;
 mod table;
 mod usage;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use structopt::clap::{AppSettings, ErrorKind};
+use structopt::clap::{App, AppSettings, ErrorKind};
 use structopt::StructOpt;
 
 use crate::failure::Failure;
@@ -31,9 +36,28 @@ const AGENT_LINK: &str = "buzz-agent";
 #[derive(StructOpt)]
 #[structopt(
     name = "waxlog",
+    settings = &[AppSettings::DisableVersion],
     global_settings = &[AppSettings::VersionlessSubcommands, AppSettings::DisableHelpSubcommand],
     after_help = "EXAMPLE:\n    waxlog demo    # the whole story, without a key"
 )]
+struct Waxlog {
+    #[structopt(flatten)]
+    options: buzz::Options,
+    #[structopt(subcommand)]
+    command: Any,
+}
+
+// A command of either sort. (A doc comment here would become the help of the whole.)
+#[derive(StructOpt)]
+enum Any {
+    #[structopt(flatten)]
+    Own(Command),
+    #[structopt(flatten)]
+    Group(buzz::Group),
+}
+
+// Waxlog's own commands. (As above.)
+#[derive(StructOpt)]
 enum Command {
     /// Serves an ACP client on stdin and stdout.
     Agent(agent::Agent),
@@ -47,6 +71,12 @@ enum Command {
     Fixture(fixture::Fixture),
     /// Shows the whole story: a turn, a kill, the recovered tokens, a replay.
     Demo(demo::Demo),
+    /// Makes and shows your identity.
+    Keys(keys::KeysCommand),
+    /// Prints the completions of a shell.
+    Completions(completions::Completions),
+    /// Prints the version.
+    Version,
     /// The tool server of the demo.
     #[structopt(setting = AppSettings::Hidden)]
     DemoShell,
@@ -54,9 +84,10 @@ enum Command {
 
 fn main() {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let outcome = match called_as_agent(&arguments) {
-        true => agent::linked(&arguments),
-        false => typed(&arguments),
+    let outcome = match called_as(&arguments) {
+        Some(name) if name == AGENT_LINK => agent::linked(&arguments),
+        Some(name) if name == buzz::LINK => buzz::linked(&arguments).map_err(Failure::Group),
+        _ => typed(&arguments),
     };
     let code = match outcome {
         Ok(()) | Err(Failure::BrokenPipe) => 0,
@@ -68,29 +99,61 @@ fn main() {
     std::process::exit(code);
 }
 
-fn called_as_agent(arguments: &[OsString]) -> bool {
-    let program = arguments.first().map(Path::new);
-    program.and_then(Path::file_name).is_some_and(|name| name == AGENT_LINK)
+fn called_as(arguments: &[OsString]) -> Option<&OsStr> {
+    Path::new(arguments.first()?).file_name()
 }
 
 /// Runs what was typed.
 fn typed(arguments: &[OsString]) -> Result<(), Failure> {
-    let command = match Command::from_iter_safe(arguments) {
-        Ok(command) => command,
-        Err(error) if matches!(error.kind, ErrorKind::HelpDisplayed | ErrorKind::VersionDisplayed) => {
+    let parsed = match Waxlog::from_iter_safe(arguments) {
+        Ok(parsed) => parsed,
+        Err(error) if error.kind == ErrorKind::HelpDisplayed => {
             return Ok(writeln!(std::io::stdout(), "{}", error.message)?);
         }
-        Err(error) => return Err(Failure::Usage(error.message)),
+        Err(error) if is_own(arguments.get(1)) => return Err(Failure::Usage(error.message)),
+        Err(error) => return Err(Failure::Group(buzz::Failure::Usage(error.message))),
     };
-    match command {
-        // These two speak a protocol on stdout and take hold of it themselves.
-        Command::Agent(agent) => agent.run(),
-        Command::DemoShell => demo::shell::serve(),
-        Command::Log(log) => printing(|out| log.run(out)),
-        Command::Usage(usage) => printing(|out| usage.run(out)),
-        Command::Replay(replay) => printing(|out| replay.run(out)),
-        Command::Fixture(fixture) => printing(|out| fixture.run(out)),
-        Command::Demo(demo) => printing(|out| demo.run(out)),
+    match parsed.command {
+        Any::Group(group) => buzz::run(parsed.options, group).map_err(Failure::Group),
+        Any::Own(_) if !is_own(arguments.get(1)) => Err(Failure::Usage(
+            "waxlog: options before the command are for the groups on a relay only; leave them out"
+                .to_owned(),
+        )),
+        Any::Own(command) => command.run(),
+    }
+}
+
+/// Whether a word is one of Waxlog's own commands.
+fn is_own(word: Option<&OsString>) -> bool {
+    let Some(word) = word else { return false };
+    let asked = [OsStr::new("waxlog"), word, OsStr::new("--help")];
+    matches!(Command::from_iter_safe(asked), Err(error) if error.kind == ErrorKind::HelpDisplayed)
+        && !word.to_string_lossy().starts_with('-')
+}
+
+impl Command {
+    fn run(self) -> Result<(), Failure> {
+        match self {
+            // These two speak a protocol on stdout and take hold of it themselves.
+            Command::Agent(agent) => agent.run(),
+            Command::DemoShell => demo::shell::serve(),
+            Command::Log(log) => printing(|out| log.run(out)),
+            Command::Usage(usage) => printing(|out| usage.run(out)),
+            Command::Replay(replay) => printing(|out| replay.run(out)),
+            Command::Fixture(fixture) => printing(|out| fixture.run(out)),
+            Command::Demo(demo) => printing(|out| demo.run(out)),
+            Command::Keys(keys) => printing(|out| keys.run(out)),
+            Command::Completions(completions) => printing(|out| completions.run(parser, out)),
+            Command::Version => printing(|out| Ok(writeln!(out, "waxlog {}", env!("CARGO_PKG_VERSION"))?)),
+        }
+    }
+}
+
+/// The parser under a name that the binary can be called by.
+fn parser<'a>(name: &str) -> App<'a, 'a> {
+    match name {
+        buzz::LINK => buzz::parser(),
+        _ => Waxlog::clap(),
     }
 }
 

@@ -5,6 +5,7 @@
 //! signature, are two errors.
 
 pub mod auth;
+pub mod build;
 pub mod channel;
 pub mod client;
 pub mod engram;

@@ -1,0 +1,77 @@
+//! The groups of commands that people and agents use on a relay, in place of `buzz`.
+//!
+//! They stand beside Waxlog's own commands and alone under the name `buzz`. Whatever they are called by,
+//! they print JSON, and a failure is one line of JSON on stderr: see [`failure`].
+
+mod context;
+mod failure;
+mod output;
+mod reactions;
+
+use std::ffi::OsString;
+use std::io::{BufWriter, Write};
+
+use structopt::clap::{AppSettings, ErrorKind};
+use structopt::StructOpt;
+
+use self::context::Context;
+pub(crate) use self::context::Options;
+pub(crate) use self::failure::Failure;
+use self::output::Output;
+
+/// The name under which the binary is these groups and nothing else.
+pub(crate) const LINK: &str = "buzz";
+
+/// Messages, channels, people and memory on a relay.
+#[derive(StructOpt)]
+#[structopt(
+    name = "buzz",
+    settings = &[AppSettings::DisableVersion],
+    global_settings = &[AppSettings::VersionlessSubcommands, AppSettings::DisableHelpSubcommand],
+    after_help = "EXAMPLE:\n    buzz channels list"
+)]
+struct Linked {
+    #[structopt(flatten)]
+    options: Options,
+    #[structopt(subcommand)]
+    group: Group,
+}
+
+// The groups. (A doc comment here would become the help of the whole.)
+#[derive(StructOpt)]
+pub(crate) enum Group {
+    /// Reacts to messages.
+    Reactions(reactions::Reactions),
+}
+
+impl Group {
+    fn run(self, context: &Context) -> Result<Output, Failure> {
+        match self {
+            Group::Reactions(command) => command.run(context),
+        }
+    }
+}
+
+/// Runs a command of these groups and prints what it has to say.
+pub(crate) fn run(options: Options, group: Group) -> Result<(), Failure> {
+    let output = group.run(&Context::new(options)?)?;
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    output.print(&mut out)?;
+    Ok(out.flush()?)
+}
+
+/// Everything under the link's name.
+pub(crate) fn linked(arguments: &[OsString]) -> Result<(), Failure> {
+    match Linked::from_iter_safe(arguments) {
+        Ok(linked) => run(linked.options, linked.group),
+        Err(error) if error.kind == ErrorKind::HelpDisplayed => {
+            Ok(writeln!(std::io::stdout(), "{}", error.message)?)
+        }
+        Err(error) => Err(Failure::Usage(error.message)),
+    }
+}
+
+/// The parser under the link's name, for completions.
+pub(crate) fn parser<'a, 'b>() -> structopt::clap::App<'a, 'b> {
+    Linked::clap()
+}
