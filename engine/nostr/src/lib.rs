@@ -4,6 +4,7 @@
 //! comes from outside is bytes until [`Event::verify`] has said yes; its two checks, of the id and of the
 //! signature, are two errors.
 
+pub mod address;
 pub mod auth;
 pub mod build;
 pub mod channel;

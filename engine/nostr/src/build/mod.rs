@@ -1,6 +1,15 @@
 //! Drafts of events, from what a command was given: pure, with the limits that a relay would refuse too.
 
+pub mod agent_draft;
+pub mod archive;
+pub mod emoji;
+pub mod git;
+pub mod moderation;
+pub mod note;
 pub mod reaction;
+pub mod repo;
+pub mod social;
+pub mod workflow;
 
 use crate::event::Draft;
 use crate::id::PublicKey;
