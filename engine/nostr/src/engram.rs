@@ -134,25 +134,16 @@ pub fn check_envelope(event: &Event) -> Result<(&str, PublicKey), EngramError> {
     if event.kind != ENGRAM {
         return bad("its kind is not 30174");
     }
-    let Some(d) = only_hex(event, "d") else {
+    let Some(d) = event.only_hex("d") else {
         return bad("it needs exactly one d tag of 64 lower-case hex digits");
     };
-    let Some(owner) = only_hex(event, "p").and_then(|owner| owner.parse().ok()) else {
+    let Some(owner) = event.only_hex("p").and_then(|owner| owner.parse().ok()) else {
         return bad("it needs exactly one p tag of 64 lower-case hex digits");
     };
     if !looks_encrypted(&event.content) {
         return bad("its content is no NIP-44 version 2 message");
     }
     Ok((d, owner))
-}
-
-/// The value of the only tag with a name, if it is 64 lower-case hex digits.
-pub(crate) fn only_hex<'a>(event: &'a Event, name: &'a str) -> Option<&'a str> {
-    let mut tags = event.tags_named(name);
-    let (tag, None) = (tags.next()?, tags.next()) else { return None };
-    let value = tag.get(1)?;
-    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    (value.len() == 64 && value.bytes().all(is_digit)).then_some(value.as_str())
 }
 
 /// The version that counts of events that are versions of one thing: the newest, and of two of one second

@@ -114,6 +114,19 @@ impl Event {
         self.tag_values(name).next()
     }
 
+    /// Element 1 of the only tag with this name; nothing if there are two tags.
+    pub fn only_value<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+        let mut tags = self.tags_named(name);
+        let (tag, None) = (tags.next()?, tags.next()) else { return None };
+        tag.get(1).map(String::as_str)
+    }
+
+    /// As [`Event::only_value`], if it is 64 lower-case hex digits.
+    pub fn only_hex<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        self.only_value(name).filter(|value| value.len() == 64 && value.bytes().all(is_digit))
+    }
+
     /// The first `d` value, or the empty text: the third part of an addressable event's key.
     pub fn identifier(&self) -> &str {
         self.tag_value("d").unwrap_or_default()
@@ -166,6 +179,17 @@ mod tests {
         let event = Event { sig: Signature::from_bytes([0; 64]), ..signed() };
         assert_eq!(event.verify_id(), Ok(()));
         assert_eq!(event.verify(), Err(VerifyError::Signature(event.id)));
+    }
+
+    #[test]
+    fn the_only_value_is_none_of_two_and_hex_is_in_lower_case() {
+        let hex = "a".repeat(64);
+        let draft =
+            Draft::new(1, "", 1).tag(["a", "1"]).tag(["b", "1"]).tag(["b"]).tag(["c"]).tag(["d", &hex]);
+        let event = Keys::generate().sign(draft.tag(["e", &hex.to_uppercase()]));
+        let values = ["a", "b", "c", "x"].map(|name| event.only_value(name));
+        assert_eq!(values, [Some("1"), None, None, None]);
+        assert_eq!(["a", "d", "e"].map(|name| event.only_hex(name)), [None, Some(hex.as_str()), None]);
     }
 
     #[test]

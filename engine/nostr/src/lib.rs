@@ -4,11 +4,11 @@
 //! comes from outside is bytes until [`Event::verify`] has said yes; its two checks, of the id and of the
 //! signature, are two errors.
 
-pub mod address;
 pub mod auth;
 pub mod build;
 pub mod channel;
 pub mod client;
+pub mod coordinate;
 pub mod engram;
 pub mod event;
 pub mod filter;
@@ -17,10 +17,14 @@ pub mod id;
 pub mod keys;
 pub mod kind;
 pub mod mention;
+pub mod naddr;
 pub mod nip44;
+pub mod observer;
 pub mod owner;
 pub mod profile;
+pub mod project;
 pub mod thread;
+pub mod turn_metric;
 
 pub use event::{Draft, Event, Tag, VerifyError};
 pub use filter::Filter;

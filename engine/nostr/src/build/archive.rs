@@ -1,9 +1,9 @@
-//! Archived identities (NIP-IA): the requests, kinds 9035 and 9036, and the relay's list, kind 13535.
+//! Archived identities (NIP-IA): the requests, kinds 9035 and 9036.
 
 use super::{check_bytes, BuildError};
-use crate::event::{Draft, Event, Tag, VerifyError};
+use crate::event::{Draft, Event, Tag};
 use crate::id::PublicKey;
-use crate::kind::{ARCHIVED_IDENTITIES, ARCHIVE_IDENTITY, UNARCHIVE_IDENTITY};
+use crate::kind::{ARCHIVE_IDENTITY, UNARCHIVE_IDENTITY};
 use crate::owner::OwnerTag;
 
 /// Longest reason, in bytes.
@@ -59,45 +59,10 @@ pub fn consent_of(profile: &Event, signer: &PublicKey) -> Option<Tag> {
     (owner == *signer).then(|| tag.clone())
 }
 
-/// Why a list of archived identities is not the relay's.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SnapshotError {
-    /// Another kind or author.
-    #[error("the list of archived identities is of kind {kind} by {author}, wanted kind 13535 by {relay}")]
-    Foreign {
-        /// Its kind.
-        kind: u16,
-        /// Its author.
-        author: PublicKey,
-        /// The relay's own key.
-        relay: PublicKey,
-    },
-    /// Not signed by whom it names.
-    #[error("the list of archived identities is not to be trusted: {0}")]
-    Event(#[from] VerifyError),
-    /// Not marked as the relay's own.
-    #[error("the list of archived identities must have exactly one [\"-\"] tag, it has {0}")]
-    Unprotected(usize),
-}
-
-/// Who is archived, by the relay's own list.
-pub fn archived(snapshot: &Event, relay: &PublicKey) -> Result<Vec<PublicKey>, SnapshotError> {
-    if snapshot.kind != ARCHIVED_IDENTITIES || snapshot.pubkey != *relay {
-        let (kind, author, relay) = (snapshot.kind, snapshot.pubkey, *relay);
-        return Err(SnapshotError::Foreign { kind, author, relay });
-    }
-    snapshot.verify()?;
-    let marks = snapshot.tags.iter().filter(|tag| tag.as_slice() == ["-"]).count();
-    match marks {
-        1 => Ok(snapshot.tag_values("p").filter_map(|key| key.parse().ok()).collect()),
-        count => Err(SnapshotError::Unprotected(count)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Keys, Signature};
+    use crate::Keys;
 
     const TARGET: PublicKey = PublicKey::from_bytes([7; 32]);
 
@@ -164,23 +129,5 @@ mod tests {
         assert_eq!(consent_of(&agent.sign(one.clone()), &owner.public_key()), Some(tag));
         assert_eq!(consent_of(&agent.sign(one), &other.public_key()), None);
         assert_eq!(consent_of(&agent.sign(two), &owner.public_key()), None);
-    }
-
-    #[test]
-    fn a_list_counts_only_as_the_relays_own_word() {
-        let relay = Keys::generate();
-        let list = |kind, marks| {
-            let draft = Draft::new(kind, "", 1).tag(["p", &TARGET.to_hex()]).tag(["p", "x"]);
-            relay.sign((0..marks).fold(draft, |draft, _| draft.tag(["-"])))
-        };
-        let me = relay.public_key();
-        assert_eq!(archived(&list(13_535, 1), &me), Ok(vec![TARGET]));
-        assert_eq!(archived(&list(13_535, 0), &me), Err(SnapshotError::Unprotected(0)));
-        assert_eq!(archived(&list(13_535, 2), &me), Err(SnapshotError::Unprotected(2)));
-        assert!(matches!(archived(&list(13_534, 1), &me), Err(SnapshotError::Foreign { .. })));
-        let other = Keys::generate().public_key();
-        assert!(matches!(archived(&list(13_535, 1), &other), Err(SnapshotError::Foreign { .. })));
-        let forged = Event { sig: Signature::from_bytes([1; 64]), ..list(13_535, 1) };
-        assert!(matches!(archived(&forged, &me), Err(SnapshotError::Event(_))));
     }
 }

@@ -8,7 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{check_bytes, BuildError, MAX_TEXT_BYTES};
-use crate::address::Coordinate;
+use crate::coordinate::Coordinate;
 use crate::event::Draft;
 use crate::id::PublicKey;
 use crate::kind::{GIT_ISSUE, REPO};

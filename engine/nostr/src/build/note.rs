@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::BuildError;
-use crate::address::Coordinate;
+use crate::coordinate::Coordinate;
 use crate::event::{Draft, Event};
 use crate::id::PublicKey;
 use crate::kind::{DELETION, LONG_FORM};

@@ -5,8 +5,8 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{check_bytes, BuildError, MAX_TEXT_BYTES};
-use crate::address::Coordinate;
 use crate::channel::ChannelId;
+use crate::coordinate::Coordinate;
 use crate::event::Draft;
 use crate::id::PublicKey;
 use crate::kind::{DELETION, WORKFLOW, WORKFLOW_DENY, WORKFLOW_GRANT, WORKFLOW_TRIGGER};
