@@ -2,15 +2,21 @@
 
 pub mod agent_draft;
 pub mod archive;
+pub mod channel;
+pub mod diff;
+pub mod dm;
 pub mod emoji;
 pub mod git;
+pub mod message;
 pub mod moderation;
 pub mod note;
 pub mod reaction;
 pub mod repo;
 pub mod social;
+pub mod user;
 pub mod workflow;
 
+use crate::channel::{ChannelError, ChannelId};
 use crate::event::Draft;
 use crate::id::PublicKey;
 use crate::mention::MentionError;
@@ -50,6 +56,9 @@ pub enum BuildError {
     /// Who is mentioned.
     #[error(transparent)]
     Mention(#[from] MentionError),
+    /// A channel's id, name or setting.
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
     /// An owner's tag that would stand on the event twice, or not at all.
     #[error("an event of an agent must carry its owner's tag exactly once, this one would carry {0}")]
     OwnerTags(usize),
@@ -81,6 +90,11 @@ pub fn check_http_url(what: &'static str, text: &str, limit: usize) -> Result<()
         true => Ok(()),
         false => Err(BuildError::invalid(what, "an http or https URL", text)),
     }
+}
+
+/// A draft that belongs to a channel: its `h` tag is the first.
+fn in_channel(kind: u16, channel: &ChannelId, content: impl Into<String>, now: u64) -> Draft {
+    Draft::new(kind, content, now).tag(["h", &channel.to_string()])
 }
 
 /// Makes a draft what `author` signs: without `p` tags that name the author itself, whom nobody needs to
