@@ -53,7 +53,7 @@ enum Any {
     #[structopt(flatten)]
     Own(Command),
     #[structopt(flatten)]
-    Group(buzz::Group),
+    Group(Box<buzz::Group>),
 }
 
 // Waxlog's own commands. (As above.)
@@ -114,7 +114,7 @@ fn typed(arguments: &[OsString]) -> Result<(), Failure> {
         Err(error) => return Err(Failure::Group(buzz::Failure::Usage(error.message))),
     };
     match parsed.command {
-        Any::Group(group) => buzz::run(parsed.options, group).map_err(Failure::Group),
+        Any::Group(group) => buzz::run(parsed.options, *group).map_err(Failure::Group),
         Any::Own(_) if !is_own(arguments.get(1)) => Err(Failure::Usage(
             "waxlog: options before the command are for the groups on a relay only; leave them out"
                 .to_owned(),
@@ -125,10 +125,9 @@ fn typed(arguments: &[OsString]) -> Result<(), Failure> {
 
 /// Whether a word is one of Waxlog's own commands.
 fn is_own(word: Option<&OsString>) -> bool {
-    let Some(word) = word else { return false };
+    let Some(word) = word.filter(|word| !word.to_string_lossy().starts_with('-')) else { return false };
     let asked = [OsStr::new("waxlog"), word, OsStr::new("--help")];
     matches!(Command::from_iter_safe(asked), Err(error) if error.kind == ErrorKind::HelpDisplayed)
-        && !word.to_string_lossy().starts_with('-')
 }
 
 impl Command {

@@ -166,10 +166,14 @@ impl Context {
         Ok(written(&self.send(draft)?).into())
     }
 
-    /// The time for a write that takes the place of the newest event that answers `head`: now, or just past
-    /// it.
+    /// The time for a write that takes the place of `head`: now, or just past it.
+    pub(crate) fn time_after(&self, head: Option<&Event>) -> u64 {
+        time_after(self.now(), head.map(|event| event.created_at))
+    }
+
+    /// The time for a write that takes the place of the newest event that answers `head`.
     pub(crate) fn time_past(&self, head: Filter) -> Result<u64, Failure> {
-        Ok(time_after(self.now(), self.first(head)?.map(|event| event.created_at)))
+        Ok(self.time_after(self.first(head)?.as_ref()))
     }
 }
 

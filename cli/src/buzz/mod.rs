@@ -3,10 +3,19 @@
 //! They stand beside Waxlog's own commands and alone under the name `buzz`. Whatever they are called by,
 //! they print JSON, and a failure is one line of JSON on stderr: see [`failure`].
 
+mod archived;
+mod canvas;
+mod channels;
 mod context;
+mod dms;
 mod failure;
+mod feed;
+mod media;
+mod messages;
 mod output;
 mod reactions;
+mod upload;
+mod users;
 
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
@@ -40,14 +49,38 @@ struct Linked {
 // The groups. (A doc comment here would become the help of the whole.)
 #[derive(StructOpt)]
 pub(crate) enum Group {
+    /// Writes to channels and reads them.
+    Messages(messages::Messages),
+    /// Finds, creates and changes channels.
+    Channels(channels::Channels),
+    /// Reads and writes the document that a channel shares.
+    Canvas(canvas::Canvas),
     /// Reacts to messages.
     Reactions(reactions::Reactions),
+    /// Talks to a few people.
+    Dms(dms::Dms),
+    /// Shows profiles, presence and status, and sets yours.
+    Users(users::Users),
+    /// Lists what names you.
+    Feed(feed::Feed),
+    /// Sends pictures and videos to the relay.
+    Upload(upload::Upload),
+    /// Gets pictures and videos from the relay.
+    Media(media::Media),
 }
 
 impl Group {
     fn run(self, context: &Context) -> Result<Output, Failure> {
         match self {
+            Group::Messages(command) => command.run(context),
+            Group::Channels(command) => command.run(context),
+            Group::Canvas(command) => command.run(context),
             Group::Reactions(command) => command.run(context),
+            Group::Dms(command) => command.run(context),
+            Group::Users(command) => command.run(context),
+            Group::Feed(command) => command.run(context),
+            Group::Upload(command) => command.run(context),
+            Group::Media(command) => command.run(context),
         }
     }
 }

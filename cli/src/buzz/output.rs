@@ -72,6 +72,14 @@ pub(crate) fn written(answer: &Value) -> Value {
     })
 }
 
+/// A relay's answer to a write as it is, but for what callers count on: whether it was accepted.
+pub(crate) fn with_accepted(mut answer: Value) -> Value {
+    if answer.get("accepted").is_none() {
+        answer["accepted"] = true.into();
+    }
+    answer
+}
+
 /// Events for readers, without signatures.
 pub(crate) fn event_list(events: &[Event], format: Format) -> Value {
     let item = |event: &Event| match format {

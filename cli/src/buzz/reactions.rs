@@ -15,7 +15,7 @@ use super::output::Output;
 /// What an empty reaction means.
 const LIKE: &str = "+";
 
-/// Reacts to messages.
+// Reacts to messages. (A doc comment here would replace that of the group.)
 #[derive(StructOpt)]
 #[structopt(after_help = "EXAMPLE:\n    waxlog reactions add --event ID --emoji 👍")]
 pub(crate) enum Reactions {

@@ -9,7 +9,7 @@ use http_client::{async_trait, http_types, HttpClient};
 use isahc::config::{Configurable, RedirectPolicy, VersionNegotiation};
 use isahc::http::StatusCode;
 
-use super::{KEPT_HEADERS, READ_BYTES};
+use super::{Limits, KEPT_HEADERS, READ_BYTES};
 
 /// The status as the server sent it: the type that surf has for it knows registered ones only.
 pub(super) struct TrueStatus(pub(super) StatusCode);
@@ -25,9 +25,13 @@ pub(super) struct Curl {
 }
 
 impl Curl {
-    pub(super) fn new(connect_timeout: Duration) -> Result<Self, isahc::Error> {
-        let client = isahc::HttpClient::builder()
-            .connect_timeout(connect_timeout)
+    pub(super) fn new(limits: &Limits) -> Result<Self, isahc::Error> {
+        let mut builder = isahc::HttpClient::builder();
+        if !limits.keeps_connections {
+            builder = builder.connection_cache_size(0);
+        }
+        let client = builder
+            .connect_timeout(limits.connect_timeout)
             .version_negotiation(VersionNegotiation::http11())
             // Redirects are answers: following one would carry the key to another host.
             .redirect_policy(RedirectPolicy::None)

@@ -123,6 +123,9 @@ pub struct Limits {
     pub success_body_max_bytes: usize,
     /// How much is kept of the body of any other answer, in bytes.
     pub error_body_max_bytes: usize,
+    /// Whether connections are kept for later requests. A server may close one just as it is used again,
+    /// which fails the request and leaves open whether it arrived.
+    pub keeps_connections: bool,
 }
 
 /// An HTTP client. Clones share connections.
@@ -149,12 +152,13 @@ impl Client {
             silence_max,
             success_body_max_bytes: SUCCESS_BODY_MAX_BYTES,
             error_body_max_bytes: ERROR_BODY_MAX_BYTES,
+            keeps_connections: true,
         })
     }
 
     /// A client with limits of its own.
     pub fn with_limits(limits: Limits) -> Result<Self, SetupError> {
-        let client = Arc::new(Mutex::new(fresh_client(limits.connect_timeout)?));
+        let client = Arc::new(Mutex::new(fresh_client(&limits)?));
         Ok(Self { client, limits, asks_leave: Arc::default() })
     }
 
@@ -164,16 +168,16 @@ impl Client {
         self.exchange(Method::Post, url, headers, body, None).await.into()
     }
 
-    /// Sends `body` by any method that has one and waits for the whole answer, for `within` at most.
+    /// Sends `body`, chunk after chunk, by any method that has one and waits for the whole answer, for `within` at most.
     pub async fn send_body(
         &self,
         method: Method,
         url: &str,
         headers: &[(&str, Secret<String>)],
-        body: Arc<[u8]>,
+        body: Vec<Arc<[u8]>>,
         within: Duration,
     ) -> Outcome {
-        let exchanged = self.exchange(method, url, headers, vec![body], Some(Within(within))).await;
+        let exchanged = self.exchange(method, url, headers, body, Some(Within(within))).await;
         exchanged.map_err(|failure| late(failure, url, within)).into()
     }
 
@@ -334,8 +338,8 @@ pub fn without_user(url: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
-fn fresh_client(connect_timeout: Duration) -> Result<surf::Client, SetupError> {
-    let curl = Curl::new(connect_timeout).map_err(|error| SetupError(error.to_string()))?;
+fn fresh_client(limits: &Limits) -> Result<surf::Client, SetupError> {
+    let curl = Curl::new(limits).map_err(|error| SetupError(error.to_string()))?;
     Ok(surf::Client::with_http_client(curl))
 }
 
@@ -360,7 +364,7 @@ impl Drop for Underway<'_> {
         if !self.given_up {
             return;
         }
-        match fresh_client(self.client.limits.connect_timeout) {
+        match fresh_client(&self.client.limits) {
             Ok(fresh) => *lock(&self.client.client) = fresh,
             Err(error) => log::warn!("a request that was given up may go on at the server: {error}"),
         }

@@ -115,6 +115,7 @@ impl RelayHttp {
             silence_max: settings.timeout,
             success_body_max_bytes: MAX_ANSWER_BYTES,
             error_body_max_bytes: MAX_ERROR_BYTES,
+            keeps_connections: false,
         })?;
         Ok(Self { base: http_url(&settings.relay), settings, client })
     }
@@ -180,7 +181,9 @@ impl RelayHttp {
         self.attempts(call, async || {
             let mut headers = self.signed("POST", url, Some(&body));
             headers.push(("content-type", Secret::new("application/json".to_owned())));
-            self.client.send_body(Method::Post, url, &headers, body.clone(), self.settings.timeout).await
+            self.client
+                .send_body(Method::Post, url, &headers, vec![body.clone()], self.settings.timeout)
+                .await
         })
         .await
     }
@@ -283,7 +286,7 @@ fn said(body: &[u8]) -> String {
         .unwrap_or_else(|| String::from_utf8_lossy(body).into_owned())
 }
 
-fn read<T: serde::de::DeserializeOwned>(
+pub(super) fn read<T: serde::de::DeserializeOwned>(
     url: &str,
     wanted: &'static str,
     answer: &Answer,
