@@ -213,6 +213,12 @@ pub(crate) fn progress(text: &str) {
     }
 }
 
+/// Says on stderr what was done, for a person.
+pub(crate) fn note(text: &str) {
+    // Nothing depends on it.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 /// One line of warning on stderr.
 pub(crate) fn warn(text: &str) {
     // Nothing depends on it.

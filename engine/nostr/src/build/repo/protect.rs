@@ -98,6 +98,11 @@ pub struct Protection {
 }
 
 impl Protection {
+    /// Whether there is a rule at all.
+    pub fn check(&self) -> Result<(), BuildError> {
+        self.tag().map(|_| ())
+    }
+
     fn tag(&self) -> Result<Tag, BuildError> {
         let mut tag = vec![PROTECT_TAG.to_owned(), self.pattern.0.clone()];
         tag.extend(self.push.map(|pusher| pusher.to_string()));
