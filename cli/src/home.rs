@@ -61,7 +61,7 @@ impl OpenLog {
 
 impl HomeOption {
     /// The home's folder.
-    fn folder(&self) -> Result<PathBuf, Failure> {
+    pub(crate) fn folder(&self) -> Result<PathBuf, Failure> {
         let home = match &self.home {
             Some(home) => home.clone(),
             None => {

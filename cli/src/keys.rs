@@ -112,7 +112,8 @@ fn default_file() -> Result<PathBuf, Failure> {
     Ok(home.join(IDENTITY_FILE))
 }
 
-fn read(file: &Path) -> Result<Option<Keys>, Failure> {
+/// The key that a file holds; none if there is no file.
+pub(crate) fn read(file: &Path) -> Result<Option<Keys>, Failure> {
     let text = match fs::read_to_string(file) {
         Ok(text) => Secret::new(text),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -132,7 +133,7 @@ fn read_key(from: impl Read) -> Result<Keys, Failure> {
 }
 
 /// Puts the file in place whole, and never over another unless that is wanted.
-fn write(file: &Path, keys: &Keys, replace: bool) -> Result<(), Failure> {
+pub(crate) fn write(file: &Path, keys: &Keys, replace: bool) -> Result<(), Failure> {
     let failed = |error: &io::Error| Failure::io(format!("cannot write {}", file.display()), error);
     let folder = file.parent().unwrap_or(Path::new("."));
     create_private(folder).map_err(|error| failed(&error))?;

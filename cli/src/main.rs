@@ -15,6 +15,7 @@ mod fixture;
 mod home;
 mod keys;
 mod logs;
+mod relay;
 mod replay;
 mod session;
 mod table;
@@ -71,6 +72,8 @@ enum Command {
     Fixture(fixture::Fixture),
     /// Shows the whole story: a turn, a kill, the recovered tokens, a replay.
     Demo(demo::Demo),
+    /// Serves a relay for the agents and people of one machine.
+    Relay(relay::Relay),
     /// Makes and shows your identity.
     Keys(keys::KeysCommand),
     /// Prints the completions of a shell.
@@ -136,6 +139,7 @@ impl Command {
             // These two speak a protocol on stdout and take hold of it themselves.
             Command::Agent(agent) => agent.run(),
             Command::DemoShell => demo::shell::serve(),
+            Command::Relay(relay) => relay.run(),
             Command::Log(log) => printing(|out| log.run(out)),
             Command::Usage(usage) => printing(|out| usage.run(out)),
             Command::Replay(replay) => printing(|out| replay.run(out)),

@@ -1,0 +1,10 @@
+//! The relay through real sockets on the loopback: what its clients may rely on.
+
+mod auth;
+mod bad_input;
+mod client;
+mod frames;
+mod kill;
+mod live;
+mod media;
+mod requests;
