@@ -1,0 +1,84 @@
+use serde_json::json;
+use waxlog_nostr::owner::OwnerTag;
+use waxlog_nostr::{Draft, Event, Keys, Signature};
+use waxlog_scripted::model_server::Answer;
+
+use crate::stage::{accepted, event, found, tags, Stage};
+
+fn usage() -> (i32, String) {
+    (1, "user_error".into())
+}
+
+#[test]
+fn an_owner_shows_that_the_archived_agent_is_theirs() {
+    let (owner, agent, other) = (Keys::generate(), Keys::generate(), "8".repeat(64));
+    let word = OwnerTag::issue(&owner, &agent.public_key(), "").unwrap().to_tag();
+    let profile = agent.sign(Draft::new(0, "{}", 5).tag(word.clone()));
+    let stage = Stage::of(owner, vec![found(&[profile]), accepted()]);
+    let target = agent.public_key().to_hex();
+    let run = stage.run(&[
+        "agents",
+        "archive",
+        &target,
+        "--reason",
+        "rebuilt",
+        "--replaced-by",
+        &other,
+        "--content",
+        "x",
+    ]);
+    let sent = stage.sent_one();
+    assert_eq!(run.json(), json!({"ok": true, "event_id": sent.id, "action": "archive", "target": target}));
+    let wanted = [
+        "-".into(),
+        format!("p|{target}"),
+        "reason|rebuilt".into(),
+        format!("replaced-by|{other}"),
+        word.join("|"),
+    ];
+    assert_eq!((sent.kind, sent.content.as_str(), tags(&sent)), (9035, "x", wanted.to_vec()));
+}
+
+#[test]
+fn an_agent_archives_itself_without_its_owners_word() {
+    let stage = Stage::new(vec![found(&[]), accepted()]).with_owner(Keys::generate());
+    let me = stage.keys.public_key().to_hex();
+    assert_eq!(stage.run(&["agents", "unarchive", &me]).json()["action"], "unarchive");
+    assert_eq!((stage.sent_one().kind, tags(&stage.sent_one())), (9036, vec!["-".into(), format!("p|{me}")]));
+}
+
+#[test]
+fn what_cannot_be_asked_for_is_refused_before_any_request() {
+    let (stage, key, long) = (Stage::new(vec![accepted()]), "7".repeat(64), "x".repeat(65));
+    for more in [["--replaced-by", &key], ["--reason", &long], ["--reason", "a\nb"]] {
+        let run = stage.run(&[&["agents", "archive", &key], &more[..]].concat());
+        assert_eq!(run.failure(), usage(), "{more:?}");
+    }
+    assert!(stage.server.requests().is_empty());
+}
+
+#[test]
+fn a_refused_request_is_an_error() {
+    let refused = Answer::json(r#"{"event_id":"e","accepted":false,"message":"no"}"#);
+    let stage = Stage::new(vec![found(&[]), refused]);
+    assert_eq!(stage.run(&["agents", "archive", &"7".repeat(64)]).failure(), (4, "error".into()));
+}
+
+#[test]
+fn only_the_relays_own_list_of_archived_identities_counts() {
+    let (relay, key) = (Keys::generate(), "7".repeat(64));
+    let document = |own: &str| Answer::json(json!({ "self": own }).to_string());
+    let list = event(&relay, 13_535, &[&["-"], &["p", &key]], "", 5);
+    let own = relay.public_key().to_hex();
+    let run = |answers| Stage::new(answers).run(&["agents", "archived"]);
+    assert_eq!(run(vec![document(&own), found(&[list.clone()])]).json(), json!({"archived": [key]}));
+    assert_eq!(run(vec![document(&own), found(&[])]).json(), json!({"archived": []}));
+    let forged = Event { sig: Signature::from_bytes([1; 64]), ..list.clone() };
+    let unmarked = event(&relay, 13_535, &[&["p", &key]], "", 5);
+    let other = event(&Keys::generate(), 13_535, &[&["-"], &["p", &key]], "", 5);
+    for list in [forged, unmarked, other] {
+        let failure = run(vec![document(&own), found(&[list])]).failure();
+        assert_eq!(failure.0, 4);
+    }
+    assert_eq!(run(vec![document("nonsense")]).failure(), (4, "error".into()));
+}
