@@ -5,6 +5,7 @@ mod owned;
 use serde_json::{json, Map, Value};
 use structopt::StructOpt;
 use waxlog_nostr::build::user::{self, ProfileChange};
+use waxlog_nostr::id::HexError;
 use waxlog_nostr::kind::{PRESENCE_SNAPSHOT, PROFILE, USER_STATUS};
 use waxlog_nostr::{Event, Filter, PublicKey};
 
@@ -57,7 +58,8 @@ pub(crate) enum Users {
     #[structopt(after_help = "EXAMPLE:\n    waxlog users presence --pubkeys HEX,HEX")]
     Presence {
         /// Whose, separated by commas
-        #[structopt(long, value_name = "LIST", use_delimiter = true)]
+        #[structopt(long, value_name = "LIST", use_delimiter = true, required = true,
+            parse(try_from_str = trimmed_key))]
         pubkeys: Vec<PublicKey>,
     },
     /// Says what you are doing.
@@ -137,6 +139,11 @@ fn by_key(context: &Context, mut pubkeys: Vec<PublicKey>) -> Result<Output, Fail
     let count = pubkeys.len();
     let profiles = context.query(&[Filter::new().kinds([PROFILE]).authors(pubkeys).limit(count)])?;
     Ok(list(profiles.iter().filter_map(user), context.format()).into())
+}
+
+/// A key of a list, with or without blanks around it.
+fn trimmed_key(text: &str) -> Result<PublicKey, HexError> {
+    text.trim().parse()
 }
 
 /// The users that the relay finds by a name; the relay decides what is like it.
