@@ -76,7 +76,9 @@ impl Relay {
         let reap_every = match variable("BUZZ_REAPER_INTERVAL_SECS") {
             None => None,
             Some(typed) => Some(typed.parse().ok().filter(|seconds| *seconds > 0).ok_or_else(|| {
-                Failure::SetUp(format!("BUZZ_REAPER_INTERVAL_SECS={typed:?} is not a count of seconds above 0"))
+                Failure::SetUp(format!(
+                    "BUZZ_REAPER_INTERVAL_SECS={typed:?} is not a count of seconds above 0"
+                ))
             })?),
         };
         let trusted: Option<PublicKey> = secret(env, "BUZZ_ACP_PRIVATE_KEY")?.map(|keys| keys.public_key());
@@ -95,9 +97,9 @@ impl Relay {
     fn address(&self, env: &Environment) -> Result<SocketAddr, Failure> {
         let typed = self.listen.as_deref().or_else(|| env.get_filled("BUZZ_BIND_ADDR"));
         let typed = typed.unwrap_or(DEFAULT_LISTEN);
-        let mut found = typed
-            .to_socket_addrs()
-            .map_err(|error| Failure::Usage(format!("waxlog: {typed:?} is no address to listen at: {error}")))?;
+        let mut found = typed.to_socket_addrs().map_err(|error| {
+            Failure::Usage(format!("waxlog: {typed:?} is no address to listen at: {error}"))
+        })?;
         found.next().ok_or_else(|| Failure::Usage(format!("waxlog: {typed:?} is no address to listen at")))
     }
 }
