@@ -46,7 +46,13 @@ pub(crate) struct Why {
     #[structopt(long, value_name = "WORD")]
     reason: Option<String>,
     /// Why, in words
-    #[structopt(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    #[structopt(
+        long,
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        default_value = "",
+        hide_default_value = true
+    )]
     content: String,
 }
 

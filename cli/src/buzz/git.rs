@@ -48,7 +48,7 @@ pub(crate) struct MaybeRepo {
 #[derive(StructOpt)]
 pub(crate) struct Body {
     /// The text, or - for stdin
-    #[structopt(long, value_name = "TEXT", conflicts_with = "body-file")]
+    #[structopt(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "body-file")]
     body: Option<String>,
     /// The text's file, or - for stdin
     #[structopt(long, value_name = "PATH")]

@@ -23,10 +23,10 @@ pub(crate) enum Issues {
         #[structopt(flatten)]
         repo: Repo,
         /// The title
-        #[structopt(long, value_name = "TEXT", alias = "subject")]
+        #[structopt(long, value_name = "TEXT", allow_hyphen_values = true, alias = "subject")]
         title: String,
         /// The text, or - for stdin
-        #[structopt(long, value_name = "TEXT")]
+        #[structopt(long, value_name = "TEXT", allow_hyphen_values = true)]
         content: String,
         /// A label; may be repeated
         #[structopt(long, value_name = "LABEL", number_of_values = 1)]
@@ -57,7 +57,13 @@ pub(crate) enum Issues {
         #[structopt(long, value_name = "STATUS")]
         status: State,
         /// A text, or - for stdin
-        #[structopt(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+        #[structopt(
+            long,
+            value_name = "TEXT",
+            allow_hyphen_values = true,
+            default_value = "",
+            hide_default_value = true
+        )]
         content: String,
         #[structopt(flatten)]
         repo: MaybeRepo,

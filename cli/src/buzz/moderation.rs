@@ -59,7 +59,7 @@ pub(crate) enum Moderation {
         #[structopt(long, value_name = "ACTION")]
         action: ReportAction,
         /// Why; the reporter reads it
-        #[structopt(long, value_name = "TEXT")]
+        #[structopt(long, value_name = "TEXT", allow_hyphen_values = true)]
         reason: Option<String>,
     },
     /// Lists the reports, the newest first.
@@ -97,7 +97,7 @@ pub(crate) struct Restriction {
     #[structopt(long, value_name = "TIME")]
     expires_at: Option<u64>,
     /// Why
-    #[structopt(long, value_name = "TEXT")]
+    #[structopt(long, value_name = "TEXT", allow_hyphen_values = true)]
     reason: Option<String>,
 }
 

@@ -49,10 +49,10 @@ pub(crate) struct Set {
     #[structopt(long, value_name = "NAME")]
     name: Slug,
     /// Its title; a new note needs one, an empty one is removed
-    #[structopt(long, value_name = "TEXT")]
+    #[structopt(long, value_name = "TEXT", allow_hyphen_values = true)]
     title: Option<String>,
     /// What is in it; an empty one is removed
-    #[structopt(long, value_name = "TEXT")]
+    #[structopt(long, value_name = "TEXT", allow_hyphen_values = true)]
     summary: Option<String>,
     /// A topic, in place of those that it has; may be repeated
     #[structopt(long, value_name = "TOPIC", number_of_values = 1, conflicts_with = "clear-tags")]
@@ -61,7 +61,7 @@ pub(crate) struct Set {
     #[structopt(long)]
     clear_tags: bool,
     /// The text, or - for stdin
-    #[structopt(long, value_name = "TEXT")]
+    #[structopt(long, value_name = "TEXT", allow_hyphen_values = true)]
     content: String,
     /// Takes an empty stdin
     #[structopt(long)]

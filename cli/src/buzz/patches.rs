@@ -89,7 +89,13 @@ pub(crate) struct StatusOptions {
     #[structopt(long, value_name = "STATUS")]
     status: State,
     /// A text, or - for stdin
-    #[structopt(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    #[structopt(
+        long,
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        default_value = "",
+        hide_default_value = true
+    )]
     content: String,
     #[structopt(flatten)]
     repo: MaybeRepo,

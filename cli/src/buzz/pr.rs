@@ -81,7 +81,7 @@ pub(crate) struct Open {
     #[structopt(flatten)]
     repo: Repo,
     /// The title
-    #[structopt(long, value_name = "TEXT", alias = "title")]
+    #[structopt(long, value_name = "TEXT", allow_hyphen_values = true, alias = "title")]
     subject: String,
     #[structopt(flatten)]
     body: Body,

@@ -66,10 +66,10 @@ pub(crate) struct Create {
     #[structopt(long, value_name = "ID")]
     id: RepoId,
     /// Its name
-    #[structopt(long, value_name = "TEXT")]
+    #[structopt(long, value_name = "TEXT", allow_hyphen_values = true)]
     name: Option<String>,
     /// What it is
-    #[structopt(long, value_name = "TEXT")]
+    #[structopt(long, value_name = "TEXT", allow_hyphen_values = true)]
     description: Option<String>,
     /// Where it is cloned from; may be repeated
     #[structopt(long, value_name = "URL", number_of_values = 1)]

@@ -23,7 +23,7 @@ pub(crate) enum Social {
     #[structopt(after_help = "EXAMPLE:\n    waxlog social publish --content 'hello world'")]
     Publish {
         /// The text
-        #[structopt(long, value_name = "TEXT")]
+        #[structopt(long, value_name = "TEXT", allow_hyphen_values = true)]
         content: String,
         /// The note that it answers
         #[structopt(long, value_name = "ID")]
@@ -80,7 +80,13 @@ pub(crate) enum Social {
         #[structopt(long, value_name = "JSON")]
         tags: String,
         /// A text
-        #[structopt(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+        #[structopt(
+            long,
+            value_name = "TEXT",
+            allow_hyphen_values = true,
+            default_value = "",
+            hide_default_value = true
+        )]
         content: String,
     },
     /// Shows the lists of somebody.

@@ -42,7 +42,7 @@ pub(crate) enum Workflows {
         #[structopt(long, value_name = "UUID")]
         channel: ChannelId,
         /// The definition, or - for stdin
-        #[structopt(long, value_name = "YAML")]
+        #[structopt(long, value_name = "YAML", allow_hyphen_values = true)]
         yaml: String,
     },
     /// Defines a workflow of yours anew.
@@ -57,7 +57,7 @@ pub(crate) enum Workflows {
         #[structopt(long, value_name = "UUID")]
         workflow: WorkflowId,
         /// The definition, or - for stdin
-        #[structopt(long, value_name = "YAML")]
+        #[structopt(long, value_name = "YAML", allow_hyphen_values = true)]
         yaml: String,
     },
     /// Deletes a workflow of yours.
@@ -101,7 +101,13 @@ pub(crate) enum Workflows {
         #[structopt(long, value_name = "BOOL", default_value = "true", possible_values = &["true", "false"], parse(try_from_str))]
         approved: bool,
         /// Why
-        #[structopt(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+        #[structopt(
+            long,
+            value_name = "TEXT",
+            allow_hyphen_values = true,
+            default_value = "",
+            hide_default_value = true
+        )]
         note: String,
     },
 }

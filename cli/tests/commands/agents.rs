@@ -1,13 +1,11 @@
+//! Archived identities.
+
 use serde_json::json;
 use waxlog_nostr::owner::OwnerTag;
 use waxlog_nostr::{Draft, Event, Keys, Signature};
 use waxlog_scripted::model_server::Answer;
 
-use crate::stage::{accepted, event, found, tags, Stage};
-
-fn usage() -> (i32, String) {
-    (1, "user_error".into())
-}
+use crate::scripted::{accepted, event, found, tags, usage, Outcome, Stage};
 
 #[test]
 fn an_owner_shows_that_the_archived_agent_is_theirs() {

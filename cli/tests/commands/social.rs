@@ -1,11 +1,9 @@
+//! Short notes, contacts and lists.
+
 use serde_json::json;
 use waxlog_nostr::Keys;
 
-use crate::stage::{accepted, event, found, now, tags, Stage};
-
-fn usage() -> (i32, String) {
-    (1, "user_error".into())
-}
+use crate::scripted::{accepted, event, found, now, tags, usage, Outcome, Stage};
 
 #[test]
 fn a_note_with_a_dash_is_a_dash() {

@@ -1,11 +1,9 @@
+//! What moderators do.
+
 use serde_json::json;
 use waxlog_scripted::model_server::Answer;
 
-use crate::stage::{accepted, now, tags, Stage};
-
-fn usage() -> (i32, String) {
-    (1, "user_error".into())
-}
+use crate::scripted::{accepted, now, tags, usage, Outcome, Stage};
 
 #[test]
 fn a_time_out_ends_and_a_ban_may_not() {

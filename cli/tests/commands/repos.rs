@@ -1,7 +1,10 @@
+//! Announcements of repositories.
+
 use serde_json::json;
 use waxlog_nostr::{Event, Keys};
 
-use crate::stage::{accepted, duplicate, event, found, now, tags, Run, Stage};
+use crate::scripted::{accepted, duplicate, event, found, now, tags, Outcome, Stage};
+use crate::stage::Done;
 
 const CHANNEL: &str = "00112233-4455-4677-8899-aabbccddeeff";
 
@@ -11,7 +14,7 @@ fn announcement(keys: &Keys, more: &[&[&str]], created_at: u64) -> Event {
 }
 
 /// A command on an announcement of one's own.
-fn rewritten(more: &[&[&str]], created_at: u64, arguments: &[&str]) -> (Run, Vec<Event>) {
+fn rewritten(more: &[&[&str]], created_at: u64, arguments: &[&str]) -> (Done, Vec<Event>) {
     let keys = Keys::generate();
     let old = announcement(&keys, more, created_at);
     let stage = Stage::of(keys, vec![found(&[old]), accepted()]);

@@ -1,13 +1,11 @@
+//! Issues, pull requests and patches.
+
 use serde_json::json;
 use waxlog_nostr::Keys;
 
-use crate::stage::{accepted, found, tags, Stage};
+use crate::scripted::{accepted, found, tags, usage, Outcome, Stage};
 
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
-
-fn usage() -> (i32, String) {
-    (1, "user_error".into())
-}
 
 #[test]
 fn an_issue_takes_its_text_from_stdin_and_prints_the_relays_line() {

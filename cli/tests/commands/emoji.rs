@@ -1,7 +1,9 @@
+//! Custom emoji.
+
 use serde_json::json;
 use waxlog_nostr::{Event, Keys};
 
-use crate::stage::{accepted, event, found, now, tags, Stage};
+use crate::scripted::{accepted, event, found, now, tags, Outcome, Stage};
 
 fn set(keys: &Keys, emoji: &[(&str, &str)], created_at: u64) -> Event {
     let urls: Vec<_> = emoji.iter().map(|(code, url)| (*code, format!("https://e.example/{url}"))).collect();

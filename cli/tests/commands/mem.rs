@@ -1,7 +1,10 @@
+//! What agents remember.
+
 use waxlog_nostr::engram::{Body, Memory};
 use waxlog_nostr::{Draft, Event, Keys};
 
-use crate::stage::{accepted, duplicate, found, now, Run, Stage};
+use crate::scripted::{accepted, duplicate, found, now, Outcome, Stage};
+use crate::stage::Done;
 
 const DIFF: &str = "--- a\n+++ b\n@@ -1,2 +1,2 @@\n one\n-two\n+TWO\n";
 
@@ -16,7 +19,7 @@ fn engram(agent: &Keys, memory: &Memory, slug: &str, text: &str, created_at: u64
     agent.sign(memory.draft(&Body::new(slug.parse().unwrap(), text), created_at).unwrap())
 }
 
-fn patched(text: &str, arguments: &[&str], diff: &str) -> (Run, Vec<String>) {
+fn patched(text: &str, arguments: &[&str], diff: &str) -> (Done, Vec<String>) {
     let (agent, owner, memory) = cast();
     let stored = engram(&agent, &memory, "mem/doc", text, 5);
     let stage = Stage::of(agent, vec![found(&[stored]), accepted()]).with_owner(owner);

@@ -1,16 +1,14 @@
+//! Long notes.
+
 use serde_json::json;
 use waxlog_nostr::coordinate::Coordinate;
 use waxlog_nostr::{naddr, Event, Keys};
 
-use crate::stage::{accepted, duplicate, event, found, now, tags, Stage};
+use crate::scripted::{accepted, duplicate, event, found, now, tags, usage, Outcome, Stage};
 
 fn note(keys: &Keys, title: &str, created_at: u64) -> Event {
     let tags: [&[&str]; 4] = [&["d", "plan"], &["title", title], &["t", "one"], &["published_at", "5"]];
     event(keys, 30_023, &tags, "# Plan", created_at)
-}
-
-fn usage() -> (i32, String) {
-    (1, "user_error".into())
 }
 
 #[test]

@@ -1,3 +1,5 @@
+//! The help of the groups.
+
 use std::process::Command;
 
 use crate::stage::WAXLOG;

@@ -1,12 +1,10 @@
+//! Workflows.
+
 use serde_json::{json, Value};
 
-use crate::stage::{accepted, event, found, now, tags, Stage};
+use crate::scripted::{accepted, event, found, now, tags, usage, Outcome, Stage};
 
 const ID: &str = "00112233-4455-4677-8899-aabbccddeeff";
-
-fn usage() -> (i32, String) {
-    (1, "user_error".into())
-}
 
 #[test]
 fn a_new_workflow_has_an_id_of_its_own_that_is_printed() {
