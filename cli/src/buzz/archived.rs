@@ -14,7 +14,7 @@ use super::failure::Failure;
 pub(crate) fn archived(context: &Context) -> Result<BTreeSet<PublicKey>, Failure> {
     let document = block_on(context.relay().information())?;
     let relay: PublicKey = document["self"].as_str().and_then(|key| key.parse().ok()).ok_or_else(|| {
-        Failure::Other(format!("the relay {} names no key of its own (self)", context.relay().base()))
+        Failure::Other(format!("the relay {} names no key of its own (self)", context.relay().shown()))
     })?;
     let filter = Filter::new().kinds([ARCHIVED_IDENTITIES]).authors([relay]).limit(1);
     let found = block_on(context.relay().query(&[filter]))?;

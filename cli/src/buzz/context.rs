@@ -137,7 +137,7 @@ impl Context {
             let Some((created_at, id)) = last else {
                 return Err(Failure::Other(format!(
                     "a page of {asked} events from {} has no valid one, so the next cannot be asked for",
-                    self.relay.base()
+                    self.relay.shown()
                 )));
             };
             progress(&format!("{} events so far", events.len()));

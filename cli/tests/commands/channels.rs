@@ -9,7 +9,7 @@ fn ids(list: &Value, field: &str) -> Vec<String> {
         .as_array()
         .expect("a list")
         .iter()
-        .map(|item| item[field].as_str().unwrap().to_owned())
+        .map(|item| item[field].as_str().expect("a text").to_owned())
         .collect();
     ids.sort();
     ids
@@ -23,9 +23,9 @@ fn channels_are_made_listed_found_and_changed() {
     let den = ann.channel("den", "private");
     let got = ann.run(&["channels", "get", "--channel", &bees]).ok();
     assert_eq!((&got["name"], &got["description"]), (&json!("Bees"), &json!("")));
-    assert_eq!(ids(&bob.run(&["channels", "list"]).ok(), "channel_id"), [bees.clone()]);
+    assert_eq!(ids(&bob.run(&["channels", "list"]).ok(), "channel_id"), std::slice::from_ref(&bees));
     let private = ann.run(&["channels", "list", "--visibility", "private"]).ok();
-    assert_eq!(ids(&private, "channel_id"), [den.clone()]);
+    assert_eq!(ids(&private, "channel_id"), std::slice::from_ref(&den));
     assert_eq!(bob.run(&["channels", "list", "--member"]).ok(), json!([]));
     bob.run(&["channels", "join", "--channel", &bees]).ok();
     let compact = bob.run(&["--format", "compact", "channels", "list", "--member"]).ok();

@@ -221,6 +221,48 @@ fn forged_events_are_left_out_with_a_warning() {
 }
 
 #[test]
+fn a_full_page_is_followed_by_the_next_from_its_last_event() {
+    let server = serve(Vec::new());
+    let relay = Person::at(&server.url());
+    let page: Vec<_> = (0..500)
+        .map(|number| relay.event(39_000, "", &[&["d", &number.to_string()], &["name", "n"]]))
+        .collect();
+    let last = page[499].clone();
+    let more = json!([relay.event(39_000, "", &[&["d", "500"], &["name", "n"]])]);
+    let server = serve(vec![Answer::json(json!(page).to_string()), Answer::json(more.to_string())]);
+    let list = Person::at(&server.url()).run(&["channels", "list", "--limit", "700"]).ok();
+    assert_eq!(list.as_array().map(Vec::len), Some(501));
+    let asked: Vec<serde_json::Value> = server
+        .requests()
+        .iter()
+        .map(|request| serde_json::from_slice(&request.body).expect("json"))
+        .collect();
+    assert_eq!(asked[0], json!([{"kinds": [39_000], "limit": 500}]));
+    let next =
+        json!([{"kinds": [39_000], "limit": 200, "until": last["created_at"], "before_id": last["id"]}]);
+    assert_eq!(asked[1], next);
+}
+
+#[test]
+fn a_page_without_a_valid_event_ends_with_4() {
+    let page = vec![json!({"id": "x"}); 3];
+    let (_server, ann) = answered(Answer::json(json!(page).to_string()));
+    let done = ann.run(&["channels", "list", "--limit", "3"]);
+    assert_eq!((done.code, done.out.as_str()), (4, ""), "{}", done.err);
+}
+
+#[test]
+fn a_password_in_the_relays_url_is_not_shown() {
+    let server = serve(vec![Answer::json("{}")]);
+    let ann = Person::at(&server.url().replace("http://", "http://user:canary@"));
+    for arguments in [&["channels", "list"][..], &["media", "get", "x"]] {
+        let done = ann.run(arguments);
+        assert_ne!(done.code, 0);
+        assert!(!done.err.contains("canary"), "{}", done.err);
+    }
+}
+
+#[test]
 fn a_reader_of_stdout_that_is_gone_is_no_error() {
     let (_server, ann) = answered(Answer::json("[]"));
     let mut command = ann.command(&["channels", "list"]);

@@ -125,6 +125,11 @@ impl RelayHttp {
         &self.base
     }
 
+    /// The relay's URL as it may be shown: without a user or password.
+    pub fn shown(&self) -> String {
+        waxlog_http::without_user(&self.base)
+    }
+
     /// The relay's URL for WebSocket.
     pub fn socket_url(&self) -> String {
         socket_url(&self.base)
