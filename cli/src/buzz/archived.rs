@@ -19,7 +19,7 @@ pub(crate) fn archived(context: &Context) -> Result<BTreeSet<PublicKey>, Failure
     let filter = Filter::new().kinds([ARCHIVED_IDENTITIES]).authors([relay]).limit(1);
     let found = block_on(context.relay().query(&[filter]))?;
     if found.left_out > 0 {
-        let relay = context.relay().base();
+        let relay = context.relay().shown();
         return Err(Failure::Other(format!(
             "the list of archived identities from {relay} is not signed by it"
         )));

@@ -69,7 +69,10 @@ fn only_the_relays_own_list_of_archived_identities_counts() {
     let list = event(&relay, 13_535, &[&["-"], &["p", &key]], "", 5);
     let own = relay.public_key().to_hex();
     let run = |answers| Stage::new(answers).run(&["agents", "archived"]);
-    assert_eq!(run(vec![document(&own), found(&[list.clone()])]).json(), json!({"archived": [key]}));
+    assert_eq!(
+        run(vec![document(&own), found(std::slice::from_ref(&list))]).json(),
+        json!({"archived": [key]})
+    );
     assert_eq!(run(vec![document(&own), found(&[])]).json(), json!({"archived": []}));
     let forged = Event { sig: Signature::from_bytes([1; 64]), ..list.clone() };
     let unmarked = event(&relay, 13_535, &[&["p", &key]], "", 5);

@@ -59,7 +59,7 @@ fn an_emoji_that_is_not_there_is_removed_without_a_write() {
 fn an_import_merges_replaces_or_only_shows() {
     let keys = Keys::generate();
     let head = set(&keys, &[("dog", "d")], 5);
-    let stage = Stage::of(keys, vec![found(&[head.clone()]), found(&[head]), accepted()]);
+    let stage = Stage::of(keys, vec![found(std::slice::from_ref(&head)), found(&[head]), accepted()]);
     let file = stage.file("emoji.json", &shown(&[("dog", "other"), ("ant", "1"), ("ant", "2")]).to_string());
     let import = ["emoji", "import", "--file", file.to_str().unwrap()];
     let run = stage.run(&[&import[..], &["--dry-run"]].concat());

@@ -20,9 +20,9 @@ const COMMANDS: [(&str, &[&str]); 11] = [
 ];
 
 fn help(arguments: &[&str]) -> String {
-    let output = Command::new(WAXLOG).args(arguments).arg("--help").output().unwrap();
+    let output = Command::new(WAXLOG).args(arguments).arg("--help").output().expect("runs");
     assert!(output.status.success(), "{arguments:?}");
-    String::from_utf8(output.stdout).unwrap()
+    String::from_utf8(output.stdout).expect("text")
 }
 
 #[test]

@@ -11,12 +11,13 @@ const DIFF: &str = "--- a\n+++ b\n@@ -1,2 +1,2 @@\n one\n-two\n+TWO\n";
 /// An agent, its owner, and a memory that they share.
 fn cast() -> (Keys, Keys, Memory) {
     let (agent, owner) = (Keys::generate(), Keys::generate());
-    let memory = Memory::of_agent(&agent, &owner.public_key()).unwrap();
+    let memory = Memory::of_agent(&agent, &owner.public_key()).expect("a key");
     (agent, owner, memory)
 }
 
 fn engram(agent: &Keys, memory: &Memory, slug: &str, text: &str, created_at: u64) -> Event {
-    agent.sign(memory.draft(&Body::new(slug.parse().unwrap(), text), created_at).unwrap())
+    let body = Body::new(slug.parse().expect("a slug"), text);
+    agent.sign(memory.draft(&body, created_at).expect("fits"))
 }
 
 fn patched(text: &str, arguments: &[&str], diff: &str) -> (Done, Vec<String>) {
@@ -24,8 +25,8 @@ fn patched(text: &str, arguments: &[&str], diff: &str) -> (Done, Vec<String>) {
     let stored = engram(&agent, &memory, "mem/doc", text, 5);
     let stage = Stage::of(agent, vec![found(&[stored]), accepted()]).with_owner(owner);
     let run = stage.run_with(&[&["mem", "patch", "doc"], arguments].concat(), diff);
-    let written =
-        stage.sent().iter().map(|event| memory.open(event).unwrap().text().unwrap().to_owned()).collect();
+    let text = |event| memory.open(event).expect("opens").text().expect("a text").to_owned();
+    let written = stage.sent().iter().map(text).collect();
     (run, written)
 }
 

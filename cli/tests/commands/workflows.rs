@@ -22,7 +22,7 @@ fn a_new_workflow_has_an_id_of_its_own_that_is_printed() {
 fn a_new_definition_comes_after_the_old_one() {
     let stage = Stage::new(Vec::new());
     let old = event(&stage.keys, 30_620, &[&["d", ID]], "", now() + 30);
-    let stage = Stage::of(stage.keys, vec![found(&[old.clone()]), accepted()]);
+    let stage = Stage::of(stage.keys, vec![found(std::slice::from_ref(&old)), accepted()]);
     let update = ["workflows", "update", "--channel", ID, "--workflow", ID, "--yaml", "name: y"];
     assert_eq!(stage.run(&update).code, 0);
     assert_eq!(stage.sent_one().created_at, old.created_at + 1);
@@ -32,7 +32,8 @@ fn a_new_definition_comes_after_the_old_one() {
 fn a_definition_is_shown_as_what_it_is_and_a_missing_one_is_null() {
     let stage = Stage::new(Vec::new());
     let flow = event(&stage.keys, 30_620, &[&["d", ID], &["h", ID]], "name: x", 5);
-    let (me, answers) = (stage.keys.public_key(), vec![found(&[flow.clone()]), found(&[flow]), found(&[])]);
+    let (me, answers) =
+        (stage.keys.public_key(), vec![found(std::slice::from_ref(&flow)), found(&[flow]), found(&[])]);
     let stage = Stage::of(stage.keys, answers);
     let shown = json!({"workflow_id": ID, "content": "name: x", "created_at": 5, "pubkey": me});
     assert_eq!(stage.run(&["workflows", "get", "--workflow", ID]).json(), shown);
