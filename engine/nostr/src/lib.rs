@@ -6,6 +6,7 @@
 
 pub mod auth;
 pub mod channel;
+pub mod client;
 pub mod coordinate;
 pub mod engram;
 pub mod event;
