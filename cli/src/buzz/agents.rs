@@ -1,4 +1,6 @@
-//! `agents`: identities that are put away.
+//! `agents`: identities that are put away, and proposals to an owner.
+
+mod draft;
 
 use async_std::task::block_on;
 use serde_json::json;
@@ -7,15 +9,26 @@ use waxlog_nostr::build::archive::{archive, consent_of, unarchive, Request};
 use waxlog_nostr::kind::PROFILE;
 use waxlog_nostr::{Draft, Filter, PublicKey};
 
+use self::draft::{Create, Update};
 use super::archived::archived;
 use super::context::Context;
 use super::failure::{as_usage, Failure};
 use super::output::Output;
 
-// Archives identities. (A doc comment here would replace that of the group.)
+// Archives identities, proposes agents to an owner. (A doc comment here would replace that of the group.)
 #[derive(StructOpt)]
 #[structopt(after_help = "EXAMPLE:\n    waxlog agents archived")]
 pub(crate) enum Agents {
+    /// Proposes a new agent to your owner.
+    #[structopt(
+        after_help = "EXAMPLE:\n    waxlog agents draft-create --channel UUID --display-name Bee --system-prompt 'Be brief.'"
+    )]
+    DraftCreate(Create),
+    /// Proposes a change of an agent to your owner.
+    #[structopt(
+        after_help = "EXAMPLE:\n    waxlog agents draft-update --channel UUID --agent-name Bee --model MODEL"
+    )]
+    DraftUpdate(Update),
     /// Puts an identity away, so that nobody is offered it any more.
     #[structopt(after_help = "EXAMPLE:\n    waxlog agents archive HEX --reason rebuilt --replaced-by HEX")]
     Archive {
@@ -46,19 +59,15 @@ pub(crate) struct Why {
     #[structopt(long, value_name = "WORD")]
     reason: Option<String>,
     /// Why, in words
-    #[structopt(
-        long,
-        value_name = "TEXT",
-        allow_hyphen_values = true,
-        default_value = "",
-        hide_default_value = true
-    )]
+    #[structopt(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     content: String,
 }
 
 impl Agents {
     pub(crate) fn run(self, context: &Context) -> Result<Output, Failure> {
         match self {
+            Agents::DraftCreate(create) => create.run(context),
+            Agents::DraftUpdate(update) => update.run(context),
             Agents::Archive { why, replaced_by } => {
                 let target = why.pubkey;
                 let request = why.request(context, replaced_by)?;

@@ -99,7 +99,7 @@ pub(crate) enum Group {
     Patches(patches::Patches),
     /// Defines, starts and decides workflows.
     Workflows(workflows::Workflows),
-    /// Archives identities.
+    /// Archives identities, and proposes agents to your owner.
     Agents(agents::Agents),
     /// Bans, silences, and handles reports.
     Moderation(moderation::Moderation),

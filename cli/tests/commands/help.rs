@@ -15,7 +15,7 @@ const COMMANDS: [(&str, &[&str]); 11] = [
     ("social", &["publish", "set-contacts", "event", "notes", "contacts", "set-list", "list"]),
     ("notes", &["set", "get", "ls", "rm"]),
     ("workflows", &["list", "get", "create", "update", "delete", "trigger", "runs", "approve"]),
-    ("agents", &["archive", "unarchive", "archived"]),
+    ("agents", &["draft-create", "draft-update", "archive", "unarchive", "archived"]),
     ("moderation", &["ban", "unban", "timeout", "untimeout", "resolve", "reports", "restricted", "audit"]),
 ];
 
