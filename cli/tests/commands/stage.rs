@@ -171,6 +171,10 @@ impl Relay {
     pub(crate) fn person(&self) -> Person {
         Person::at(&self.url)
     }
+
+    pub(crate) fn socket_url(&self) -> String {
+        self.url.replace("http://", "ws://")
+    }
 }
 
 impl Drop for Relay {

@@ -6,7 +6,7 @@ use super::TelemetryFrame;
 
 /// How long a text waits for its next chunk, in milliseconds.
 pub const FLUSH_AFTER_MS: u64 = 500;
-/// A text that a chunk would make as long as this goes before the chunk is taken, in bytes.
+/// When a chunk would make a text as long as this, in bytes, all that waits goes first: numbers stay in order.
 pub const MAX_MERGED_BYTES: usize = 60_000;
 /// The most texts that wait at one time; one more lets all of them go.
 pub const MAX_OPEN_TEXTS: usize = 64;
@@ -52,10 +52,9 @@ impl Merger {
         if let Some(at) = self.open.iter().position(|open| open.stream == stream) {
             match append(&mut self.open[at].frame, &frame) {
                 true => return ready,
-                false => ready.push(self.open.remove(at).frame),
+                false => ready.extend(self.flush()),
             }
-        }
-        if self.open.len() == MAX_OPEN_TEXTS {
+        } else if self.open.len() == MAX_OPEN_TEXTS {
             ready.extend(self.flush());
         }
         if self.open.is_empty() {
@@ -202,6 +201,16 @@ mod tests {
         let out = merger.push(chunk(3, "m", "b"), 0);
         assert_eq!((out.len(), text(&out[0]).len()), (1, MAX_MERGED_BYTES - 1));
         assert_eq!(text(&merger.flush()[0]), "b");
+    }
+
+    #[test]
+    fn a_text_that_is_full_takes_older_ones_along() {
+        let mut merger = Merger::default();
+        merger.push(chunk(1, "n", "older"), 0);
+        merger.push(chunk(2, "m", &"x".repeat(MAX_MERGED_BYTES - 1)), 0);
+        let seqs: Vec<_> = merger.push(chunk(3, "m", "b"), 0).iter().map(|frame| frame.seq).collect();
+        assert_eq!(seqs, [1, 2]);
+        assert_eq!(merger.flush()[0].seq, 3);
     }
 
     #[test]

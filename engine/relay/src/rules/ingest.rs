@@ -4,7 +4,7 @@ use waxlog_nostr::kind::*;
 use waxlog_nostr::Event;
 
 use super::{channel, deletion, dm, envelope, invalid, last_target, membership, message, reaction};
-use super::{refused, thread, Facts, Fault, Judged, Verdict};
+use super::{refused, thread, workflow, Facts, Fault, Judged, Verdict};
 use crate::channel::ChannelId;
 use crate::kinds;
 use crate::reply::{Reply, NOT_A_MEMBER};
@@ -69,6 +69,7 @@ fn apply_rules(event: &Event, channel: Option<ChannelId>, facts: &Facts<'_>) -> 
             DELETION => Ok(verdict.with(deletion::by_author(event, facts)?)),
             REACTION => reaction::judge(event, facts).map(|()| verdict),
             AGENT_PROFILE => Ok(verdict.with(membership::policy(event))),
+            WORKFLOW => workflow::define(verdict, event, facts),
             _ => Ok(verdict),
         };
     };

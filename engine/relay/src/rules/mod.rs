@@ -13,6 +13,7 @@ pub(crate) mod message;
 pub(crate) mod project;
 pub(crate) mod reaction;
 pub(crate) mod thread;
+pub(crate) mod workflow;
 
 use std::borrow::Cow;
 use std::fmt::Display;
