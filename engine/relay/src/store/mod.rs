@@ -101,10 +101,10 @@ impl Store {
         Scan { inner: self.db.range::<Vec<u8>, _>((Bound::Included(from.to_vec()), end)) }
     }
 
-    /// The last key that begins with `prefix`.
-    pub(crate) fn last(&self, prefix: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        let last = call(|| self.db.scan_prefix(prefix).next_back().transpose())?;
-        Ok(last.map(|(key, _)| key.to_vec()))
+    /// The entries that begin with `prefix`, from the last one on that is not after `from`.
+    pub(crate) fn scan_from_floor(&self, prefix: &[u8], from: &[u8]) -> Result<Scan, StoreError> {
+        let floor = call(|| self.db.range(prefix..=from).next_back().transpose())?;
+        Ok(self.scan(prefix, floor.as_ref().map_or(from, |(key, _)| key)))
     }
 }
 
@@ -205,6 +205,7 @@ mod tests {
         let mut scan = store.scan(&[7], &[7, 2]);
         assert_eq!(scan.next_with(|key, _| Ok(key.to_vec())), Ok(Some(vec![7, 9])));
         assert_eq!(scan.next_with(|key, _| Ok(key.to_vec())), Ok(None));
-        assert_eq!(store.last(&[7]), Ok(Some(vec![7, 9])));
+        let mut floor = store.scan_from_floor(&[7], &[7, 5]).unwrap();
+        assert_eq!(floor.next_with(|key, _| Ok(key.to_vec())), Ok(Some(vec![7, 1])));
     }
 }
