@@ -18,7 +18,7 @@ use block::{Entry, BLOCK_ENTRIES};
 pub(crate) use scan::Scan;
 
 /// How many entries are gathered in memory before they become a run.
-const GATHERED_ENTRIES: usize = 32_768;
+const GATHERED_ENTRIES: usize = 16_384;
 /// How many runs of a tier become one of the next.
 const RUNS_TO_MERGE: usize = 8;
 /// Runs of this tier are not merged any more, so that no merge takes long.
@@ -92,14 +92,15 @@ impl Index {
     /// event that is not indexed yet.
     pub(crate) fn write_run(&self, store: &Store, next_seq: u64) -> Result<(), StoreError> {
         let view = self.view().clone();
-        let entries: Vec<Entry> = {
-            let gathered = view.gathered.read().unwrap_or_else(PoisonError::into_inner);
-            gathered.iter().map(|(key, is_alive)| Entry { key: key.clone(), is_alive: *is_alive }).collect()
-        };
         let mut manifest = manifest(store)?;
         let mut batch = Batch::default();
         let run = Run { number: manifest.next_run, tier: 0 };
-        put_run(&mut batch, &run, entries.into_iter());
+        {
+            let gathered = view.gathered.read().unwrap_or_else(PoisonError::into_inner);
+            let entry =
+                |(key, is_alive): (&Vec<u8>, &bool)| Ok(Entry { key: key.clone(), is_alive: *is_alive });
+            put_run(&mut batch, &run, gathered.iter().map(entry))?;
+        }
         manifest.next_run += 1;
         manifest.next_seq = next_seq;
         let mut runs = view.runs.to_vec();
@@ -123,16 +124,13 @@ impl Index {
         let (older, merged) = view.runs.split_at(view.runs.len() - of_tier);
         let part = View { gathered: Gathered::default(), runs: Arc::new(merged.to_vec()) };
         let mut scan = Scan::open(store, &part, &[], &[])?;
-        let mut entries = Vec::new();
-        while let Some(entry) = scan.next_entry()? {
-            // What is there no more is told only to runs below that may still hold it.
-            if entry.is_alive || !older.is_empty() {
-                entries.push(entry);
-            }
-        }
+        // What is there no more is told only to runs below that may still hold it.
+        let is_needed = |entry: &Entry| entry.is_alive || !older.is_empty();
+        let entries = std::iter::from_fn(|| scan.next_entry().transpose());
+        let entries = entries.filter(|entry| entry.as_ref().map_or(true, is_needed));
         let mut batch = Batch::default();
         let run = Run { number: manifest.next_run, tier: tier + 1 };
-        put_run(&mut batch, &run, entries.into_iter());
+        put_run(&mut batch, &run, entries)?;
         manifest.next_run += 1;
         manifest.retired.extend(merged.iter().map(|run| **run));
         self.retired.lock().unwrap_or_else(PoisonError::into_inner).extend(merged.iter().cloned());
@@ -192,7 +190,11 @@ fn manifest(store: &Store) -> Result<Manifest, StoreError> {
     Ok(store.read(&key::manifest(), |bytes| unpack(bytes))?.unwrap_or_default())
 }
 
-fn put_run(batch: &mut Batch, run: &Run, entries: impl Iterator<Item = Entry>) {
+fn put_run(
+    batch: &mut Batch,
+    run: &Run,
+    entries: impl Iterator<Item = Result<Entry, StoreError>>,
+) -> Result<(), StoreError> {
     let mut block = Vec::with_capacity(BLOCK_ENTRIES);
     let mut put = |block: &mut Vec<Entry>| {
         if let Some(first) = block.first() {
@@ -201,12 +203,13 @@ fn put_run(batch: &mut Batch, run: &Run, entries: impl Iterator<Item = Entry>) {
         }
     };
     for entry in entries {
-        block.push(entry);
+        block.push(entry?);
         if block.len() == BLOCK_ENTRIES {
             put(&mut block);
         }
     }
     put(&mut block);
+    Ok(())
 }
 
 fn delete_run(store: &Store, batch: &mut Batch, run: &Run) -> Result<(), StoreError> {
