@@ -14,6 +14,7 @@ mod permission;
 mod private;
 mod record;
 mod record_more;
+mod relay;
 mod releases;
 mod shapes;
 mod stage;
