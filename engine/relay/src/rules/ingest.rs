@@ -8,6 +8,7 @@ use super::{refused, thread, workflow, Facts, Fault, Judged, Verdict};
 use crate::channel::ChannelId;
 use crate::kinds;
 use crate::reply::{Reply, NOT_A_MEMBER};
+use crate::store::record::Stored;
 
 /// The answer to an event that is there already.
 pub(crate) const KNOWN: &str = "duplicate: already have this event";
@@ -30,7 +31,12 @@ pub(crate) fn judge(event: &Event, facts: &Facts<'_>) -> Judged<Verdict> {
     let verdict = apply_rules(event, channel, facts)?;
     is_writable(event, channel.as_ref(), facts)?;
     envelope::check(event, facts)?;
-    if says_itself && facts.find(&event.id)?.is_some() {
+    let is_known = match facts.find(&event.id)? {
+        // Taken back and given again within a second, a reaction is the same event.
+        Some((_, Stored::Gone(_))) => event.kind != REACTION,
+        found => found.is_some(),
+    };
+    if says_itself && is_known {
         return Err(known());
     }
     Ok(verdict)
