@@ -81,6 +81,11 @@ async fn connect(url: &str) -> Socket {
     Socket::connect(login(url), quick()).await.unwrap()
 }
 
+/// Runs a test to its end. One in which both sides wait for each other fails instead of hanging.
+fn run(test: impl Future<Output = ()>) {
+    block_on(timeout(Duration::from_secs(30), test)).unwrap();
+}
+
 /// Runs a relay beside a client.
 fn beside<R: Send + 'static>(relay: impl Future<Output = R> + Send + 'static) -> JoinHandle<R> {
     spawn(relay)
@@ -96,7 +101,7 @@ fn notice(text: &str) -> RelayFrame {
 
 #[test]
 fn a_login_carries_the_owners_word_and_frames_before_it_are_kept() {
-    block_on(async {
+    run(async {
         let host = Host::bind().await;
         let url = host.url.clone();
         let relay = beside(async move {
@@ -118,7 +123,7 @@ fn a_login_carries_the_owners_word_and_frames_before_it_are_kept() {
 
 #[test]
 fn a_relay_without_a_challenge_is_given_up() {
-    block_on(async {
+    run(async {
         let host = Host::bind().await;
         let limits = Limits { challenge: Duration::from_millis(20), ..quick() };
         let login = login(&host.url);
@@ -133,7 +138,7 @@ fn a_relay_without_a_challenge_is_given_up() {
 #[test]
 fn a_refused_login_is_final_unless_the_relay_itself_failed() {
     for (why, is_final) in [("restricted: not a relay member", true), ("error: store", false)] {
-        block_on(async {
+        run(async {
             let host = Host::bind().await;
             let login = login(&host.url);
             let relay = beside(async move {
@@ -153,7 +158,7 @@ fn a_refused_login_is_final_unless_the_relay_itself_failed() {
 
 #[test]
 fn an_event_is_published_while_other_frames_are_kept_in_order() {
-    block_on(async {
+    run(async {
         let host = Host::bind().await;
         let (url, known) = (host.url.clone(), event());
         let stored = known.clone();
@@ -181,7 +186,7 @@ fn an_event_is_published_while_other_frames_are_kept_in_order() {
 
 #[test]
 fn a_relay_that_only_says_that_there_is_too_much_ends_the_wait() {
-    block_on(async {
+    run(async {
         let host = Host::bind().await;
         let url = host.url.clone();
         let relay = beside(async move {
@@ -200,7 +205,7 @@ fn a_relay_that_only_says_that_there_is_too_much_ends_the_wait() {
 
 #[test]
 fn a_forged_event_does_not_come_and_is_counted() {
-    block_on(async {
+    run(async {
         let host = Host::bind().await;
         let (url, good) = (host.url.clone(), event());
         let sent = good.clone();
@@ -225,7 +230,7 @@ fn a_forged_event_does_not_come_and_is_counted() {
 
 #[test]
 fn a_challenge_in_mid_session_is_answered_and_waiting_subscriptions_are_asked_again() {
-    block_on(async {
+    run(async {
         let host = Host::bind().await;
         let url = host.url.clone();
         let relay = beside(async move {
@@ -250,7 +255,7 @@ fn a_challenge_in_mid_session_is_answered_and_waiting_subscriptions_are_asked_ag
 
 #[test]
 fn a_ping_is_answered() {
-    block_on(async {
+    run(async {
         let host = Host::bind().await;
         let url = host.url.clone();
         let relay = beside(async move {
@@ -275,7 +280,7 @@ fn impatient() -> Limits {
 
 #[test]
 fn a_relay_that_is_silent_when_asked_counts_as_lost() {
-    block_on(async {
+    run(async {
         let host = Host::bind().await;
         let login = login(&host.url);
         let (gone, is_gone) = async_std::channel::bounded::<()>(1);
@@ -295,7 +300,7 @@ fn a_relay_that_is_silent_when_asked_counts_as_lost() {
 
 #[test]
 fn a_quiet_relay_that_answers_pings_is_kept() {
-    block_on(async {
+    run(async {
         let host = Host::bind().await;
         let login = login(&host.url);
         let relay = beside(async move {
@@ -317,7 +322,7 @@ fn a_quiet_relay_that_answers_pings_is_kept() {
 
 #[test]
 fn after_a_loss_the_subscriptions_are_asked_for_from_the_last_logged_time() {
-    block_on(async {
+    run(async {
         let host = Host::bind().await;
         let (url, missed) = (host.url.clone(), event());
         let sent = missed.clone();
@@ -347,7 +352,7 @@ fn after_a_loss_the_subscriptions_are_asked_for_from_the_last_logged_time() {
 
 #[test]
 fn attempts_to_reach_a_relay_that_is_gone_are_bounded() {
-    block_on(async {
+    run(async {
         let host = Host::bind().await;
         let url = host.url.clone();
         let relay = beside(async move { drop(host.accept_logged_in().await) });
@@ -370,7 +375,7 @@ fn attempts_to_reach_a_relay_that_is_gone_are_bounded() {
 
 #[test]
 fn more_than_is_kept_ends_the_connection_instead_of_losing_a_frame() {
-    block_on(async {
+    run(async {
         let host = Host::bind().await;
         let url = host.url.clone();
         let relay = beside(async move {
@@ -391,7 +396,7 @@ fn more_than_is_kept_ends_the_connection_instead_of_losing_a_frame() {
 
 #[test]
 fn a_frame_that_is_too_long_breaks_the_connection() {
-    block_on(async {
+    run(async {
         let host = Host::bind().await;
         let url = host.url.clone();
         let relay = beside(async move {
@@ -410,7 +415,7 @@ fn a_frame_that_is_too_long_breaks_the_connection() {
 #[test]
 fn a_server_that_is_no_relay_is_named_with_its_status() {
     for (line, is_final) in [("404 Not Found", true), ("503 Service Unavailable", false)] {
-        block_on(async {
+        run(async {
             let host = Host::bind().await;
             let login = login(&host.url);
             let relay = beside(async move {
@@ -438,7 +443,7 @@ fn what_is_no_relays_url_is_refused_before_anything_is_opened() {
 
 #[test]
 fn a_wait_that_is_dropped_loses_nothing() {
-    block_on(async {
+    run(async {
         let host = Host::bind().await;
         let (url, published) = (host.url.clone(), event());
         let id = published.id;
