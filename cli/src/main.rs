@@ -2,7 +2,7 @@
 //!
 //! Arguments are read here and turned into one call; each command group has a file of its own. Under
 //! the name `buzz-agent` the binary is the agent and nothing else, under the name `buzz` the groups of
-//! [`buzz`]. Exit codes of Waxlog's own commands: 0 is success, 1 says that a check failed or a thing was not
+//! [`buzz`], under those of [`mcp::Link`] the tool server and its companions. Exit codes of Waxlog's own commands: 0 is success, 1 says that a check failed or a thing was not
 //! found, 2 that the command or its set-up is wrong. The other groups have codes of their own, and so has a
 //! command that is none: see [`buzz::Failure`].
 
@@ -15,6 +15,7 @@ mod fixture;
 mod home;
 mod keys;
 mod logs;
+mod mcp;
 mod replay;
 mod session;
 mod table;
@@ -61,6 +62,8 @@ enum Any {
 enum Command {
     /// Serves an ACP client on stdin and stdout.
     Agent(agent::Agent),
+    /// Serves the developer's tools to an MCP client on stdin and stdout.
+    Mcp(mcp::Mcp),
     /// Reads, checks and moves logs.
     Log(logs::Log),
     /// Counts the tokens of each turn.
@@ -87,7 +90,10 @@ fn main() {
     let outcome = match called_as(&arguments) {
         Some(name) if name == AGENT_LINK => agent::linked(&arguments),
         Some(name) if name == buzz::LINK => buzz::linked(&arguments).map_err(Failure::Group),
-        _ => typed(&arguments),
+        name => match name.and_then(mcp::Link::named) {
+            Some(link) => link.run(&arguments),
+            None => typed(&arguments),
+        },
     };
     let code = match outcome {
         Ok(()) | Err(Failure::BrokenPipe) => 0,
@@ -134,8 +140,9 @@ fn is_own(word: Option<&OsString>) -> bool {
 impl Command {
     fn run(self) -> Result<(), Failure> {
         match self {
-            // These two speak a protocol on stdout and take hold of it themselves.
+            // These speak a protocol on stdout and take hold of it themselves.
             Command::Agent(agent) => agent.run(),
+            Command::Mcp(mcp) => mcp.run(),
             Command::DemoShell => demo::shell::serve(),
             Command::Log(log) => printing(|out| log.run(out)),
             Command::Usage(usage) => printing(|out| usage.run(out)),
