@@ -116,7 +116,7 @@ fn relay_media(url: &Url, variables: &Variables) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead, BufReader, Write};
+    use std::io::{self, BufRead, BufReader, Write};
     use std::net::TcpListener;
     use std::thread::{self, JoinHandle};
 
@@ -134,7 +134,7 @@ mod tests {
         async_channel::bounded(1).1
     }
 
-    /// A server that gives one answer after the other, and the heads of the requests at the end.
+    /// A server that gives one answer after the other, and the heads of the requests at the end, in lower case.
     fn serve(answers: Vec<String>) -> (String, JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
@@ -147,7 +147,9 @@ mod tests {
                     let head: Vec<_> =
                         lines.map_while(Result::ok).take_while(|line| !line.is_empty()).collect();
                     stream.write_all(answer.as_bytes()).expect("answered");
-                    head.join("\n")
+                    // An answer may promise more than it gives; then it is the client that hangs up.
+                    io::copy(&mut stream, &mut io::sink()).expect("the client hangs up");
+                    head.join("\n").to_lowercase().replace(": ", ":")
                 })
                 .collect()
         });
@@ -203,15 +205,9 @@ mod tests {
         assert_eq!(fetch(&format!("{relay}/media/a"), &ours, &nobody()), Ok(b"a".to_vec()));
         assert_eq!(fetch(&format!("{relay}/elsewhere"), &ours, &nobody()), Ok(b"b".to_vec()));
         let heads = serving.join().expect("served");
-        assert!(
-            heads[0].contains("Authorization: Nostr ") || heads[0].contains("authorization: Nostr "),
-            "{}",
-            heads[0]
-        );
-        assert!(heads[0].to_lowercase().contains("x-auth-tag: [1]"));
-        assert!(
-            !heads[1].to_lowercase().contains("authorization") && !heads[1].to_lowercase().contains("x-auth")
-        );
+        assert!(heads[0].contains("\nauthorization:nostr "), "{}", heads[0]);
+        assert!(heads[0].contains("\nx-auth-tag:[1]"));
+        assert!(!heads[1].contains("authorization") && !heads[1].contains("x-auth"), "{}", heads[1]);
     }
 
     #[test]
@@ -225,7 +221,7 @@ mod tests {
         assert_eq!(fetch(&format!("{relay}/a"), &ours, &nobody()), Ok(b"there".to_vec()));
         serving.join().expect("served");
         let heads = target_serving.join().expect("served");
-        assert!(!heads[0].to_lowercase().contains("authorization"));
+        assert!(!heads[0].contains("authorization"));
     }
 
     #[test]
@@ -241,10 +237,11 @@ mod tests {
 
     #[test]
     fn a_download_has_a_limit_and_a_cancel_ends_it() {
-        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", SOURCE_MAX_BYTES + 1);
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\nits first bytes", SOURCE_MAX_BYTES + 1);
         let (server, serving) = serve(vec![head]);
         let none = Variables::default();
-        assert!(matches!(fetch(&server, &none, &nobody()), Err(ToolError::Invalid(_))));
+        let refused = fetch(&server, &none, &nobody()).expect_err("refused");
+        assert!(matches!(&refused, ToolError::Invalid(text) if text.contains("too large")), "{refused:?}");
         serving.join().expect("served");
         let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}", silent.local_addr().expect("an address"));
