@@ -100,32 +100,41 @@ impl Group {
         code
     }
 
-    /// Ends the group: asked first, then killed.
+    /// Ends the group: asked first, then killed. Once nobody is left its number may belong to others, so it is
+    /// not used again.
     pub(super) fn end(&mut self) {
-        if self.signal(Signal::TERM) {
-            let begun = Instant::now();
-            while self.is_running() && begun.elapsed() < TERMINATION_GRACE {
-                thread::sleep(POLL_INTERVAL);
-            }
+        let mut is_left = self.signal(Signal::TERM);
+        let asked = Instant::now();
+        while is_left && asked.elapsed() < TERMINATION_GRACE {
+            thread::sleep(POLL_INTERVAL);
+            is_left = self.is_running();
         }
-        self.kill();
+        match is_left || self.head.is_some() {
+            true => self.kill(),
+            false => self.forget(),
+        }
     }
 
     /// Kills the group at once and reaps its head.
     pub(super) fn kill(&mut self) {
-        if std::mem::replace(&mut self.is_ended, true) {
+        if self.is_ended {
             return;
         }
         self.signal(Signal::KILL);
         if self.head.is_some() && self.wait_for_exit(REAP_TIMEOUT) {
             self.reap();
         }
-        self.guard.end(self.pid);
+        self.forget();
         if let Some(mut head) = self.head.take() {
             // The kernel holds it back (a dead disk, say); it is reaped when it lets go.
             log::warn!("process {} does not end after SIGKILL", self.pid.as_raw_nonzero());
             thread::spawn(move || head.wait());
         }
+    }
+
+    fn forget(&mut self) {
+        self.is_ended = true;
+        self.guard.end(self.pid);
     }
 
     /// Whether anybody is left, the head included. A head that has exited is reaped here.
