@@ -80,9 +80,6 @@ enum Command {
     Completions(completions::Completions),
     /// Prints the version.
     Version,
-    /// The tool server of the demo.
-    #[structopt(setting = AppSettings::Hidden)]
-    DemoShell,
 }
 
 fn main() {
@@ -143,7 +140,6 @@ impl Command {
             // These speak a protocol on stdout and take hold of it themselves.
             Command::Agent(agent) => agent.run(),
             Command::Mcp(mcp) => mcp.run(),
-            Command::DemoShell => demo::shell::serve(),
             Command::Log(log) => printing(|out| log.run(out)),
             Command::Usage(usage) => printing(|out| usage.run(out)),
             Command::Replay(replay) => printing(|out| replay.run(out)),

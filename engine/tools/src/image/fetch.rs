@@ -237,7 +237,8 @@ mod tests {
 
     #[test]
     fn a_download_has_a_limit_and_a_cancel_ends_it() {
-        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\nits first bytes", SOURCE_MAX_BYTES + 1);
+        let head =
+            format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\nits first bytes", SOURCE_MAX_BYTES + 1);
         let (server, serving) = serve(vec![head]);
         let none = Variables::default();
         let refused = fetch(&server, &none, &nobody()).expect_err("refused");
