@@ -12,6 +12,7 @@ mod completions;
 mod demo;
 mod failure;
 mod fixture;
+mod hidden;
 mod home;
 mod keys;
 mod logs;

@@ -30,7 +30,7 @@ pub(crate) const SOURCE_MAX_BYTES: usize = 20 * 1024 * 1024;
 struct Arguments {
     source: String,
     #[serde(default)]
-    max_dim: Option<u32>,
+    max_dim: Option<u64>,
     #[serde(default)]
     workdir: Option<String>,
 }
@@ -58,7 +58,8 @@ impl Images {
             Source::Data(data) => source::decode(data)?,
             Source::Url(url) => fetch::fetch(url, &self.variables, stop)?,
         };
-        let edge = wanted.max_dim.unwrap_or(EDGE_DEFAULT).clamp(EDGE_RANGE.0, EDGE_RANGE.1);
+        let edge = wanted.max_dim.map_or(EDGE_DEFAULT, |edge| u32::try_from(edge).unwrap_or(u32::MAX));
+        let edge = edge.clamp(EDGE_RANGE.0, EDGE_RANGE.1);
         let _one_at_a_time = self.decoding.lock();
         let shown = shrink::shrink(bytes, edge)?;
         let resized = match shown.original {

@@ -7,7 +7,7 @@ use async_channel::{Receiver, Sender};
 use serde_json::Value;
 
 /// Most calls at a time; one more is refused.
-pub(crate) const CALLS_MAX: usize = 256;
+pub(crate) const CALLS_MAX: usize = 128;
 
 /// Why a call is to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
