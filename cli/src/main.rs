@@ -2,7 +2,7 @@
 //!
 //! Arguments are read here and turned into one call; each command group has a file of its own. Under
 //! the name `buzz-agent` the binary is the agent and nothing else, under the name `buzz` the groups of
-//! [`buzz`]. Exit codes of Waxlog's own commands: 0 is success, 1 says that a check failed or a thing was not
+//! [`buzz`], under those of [`mcp::Link`] the tool server and its companions. Exit codes of Waxlog's own commands: 0 is success, 1 says that a check failed or a thing was not
 //! found, 2 that the command or its set-up is wrong. The other groups have codes of their own, and so has a
 //! command that is none: see [`buzz::Failure`].
 
@@ -12,10 +12,12 @@ mod completions;
 mod demo;
 mod failure;
 mod fixture;
+mod hidden;
 mod home;
 mod keys;
 mod logs;
 mod relay;
+mod mcp;
 mod replay;
 mod session;
 mod table;
@@ -62,6 +64,8 @@ enum Any {
 enum Command {
     /// Serves an ACP client on stdin and stdout.
     Agent(agent::Agent),
+    /// Serves the developer's tools to an MCP client on stdin and stdout.
+    Mcp(mcp::Mcp),
     /// Reads, checks and moves logs.
     Log(logs::Log),
     /// Counts the tokens of each turn.
@@ -80,9 +84,6 @@ enum Command {
     Completions(completions::Completions),
     /// Prints the version.
     Version,
-    /// The tool server of the demo.
-    #[structopt(setting = AppSettings::Hidden)]
-    DemoShell,
 }
 
 fn main() {
@@ -90,7 +91,10 @@ fn main() {
     let outcome = match called_as(&arguments) {
         Some(name) if name == AGENT_LINK => agent::linked(&arguments),
         Some(name) if name == buzz::LINK => buzz::linked(&arguments).map_err(Failure::Group),
-        _ => typed(&arguments),
+        name => match name.and_then(mcp::Link::named) {
+            Some(link) => link.run(&arguments),
+            None => typed(&arguments),
+        },
     };
     let code = match outcome {
         Ok(()) | Err(Failure::BrokenPipe) => 0,
@@ -136,10 +140,11 @@ fn is_own(word: Option<&OsString>) -> bool {
 impl Command {
     fn run(self) -> Result<(), Failure> {
         match self {
-            // These two speak a protocol on stdout and take hold of it themselves.
+            // These speak a protocol on stdout and take hold of it themselves.
             Command::Agent(agent) => agent.run(),
             Command::DemoShell => demo::shell::serve(),
             Command::Relay(relay) => relay.run(),
+            Command::Mcp(mcp) => mcp.run(),
             Command::Log(log) => printing(|out| log.run(out)),
             Command::Usage(usage) => printing(|out| usage.run(out)),
             Command::Replay(replay) => printing(|out| replay.run(out)),

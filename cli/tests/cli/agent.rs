@@ -43,6 +43,10 @@ impl Agent {
         Agent { child, stdin, lines, stderr: log, next_id: 0 }
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a request; gives its id.
     pub(crate) fn send(&mut self, method: &str, params: &Value) -> u64 {
         self.next_id += 1;

@@ -7,6 +7,8 @@ mod comes_back;
 mod cut;
 mod demo;
 mod fixtures;
+#[cfg(target_os = "linux")]
+mod hidden;
 mod kill;
 mod leftovers;
 mod mesh;

@@ -23,7 +23,7 @@ pub use surf::http::Method;
 use surf::http::Url;
 
 use self::chunks::Chunks;
-use self::curl::{Curl, TrueStatus, Within};
+use self::curl::{Curl, Follows, TrueStatus, Within};
 
 use waxlog_core::rope::Rope;
 use waxlog_core::secret::Secret;
@@ -196,6 +196,16 @@ impl Client {
     /// Asks for a document and waits for the whole answer, for `within` at most.
     pub async fn get(&self, url: &str, headers: &[(&str, Secret<String>)], within: Duration) -> Outcome {
         self.send(url, build(Method::Get, url, headers, None), within).await
+    }
+
+    /// Asks for a document of the public, wherever up to `redirects_max` redirects lead, and waits for the whole
+    /// answer, for `within` at most. There are no headers: they would go along to any host.
+    pub async fn get_following(&self, url: &str, redirects_max: u32, within: Duration) -> Outcome {
+        let request = build(Method::Get, url, &[], None).map(|mut request| {
+            request.set_ext(Follows(redirects_max));
+            request
+        });
+        self.send(url, request, within).await
     }
 
     /// curl is given the limit, and not a timer here: it goes on with a request whose future is dropped
