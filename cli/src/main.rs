@@ -2,9 +2,10 @@
 //!
 //! Arguments are read here and turned into one call; each command group has a file of its own. Under
 //! the name `buzz-agent` the binary is the agent and nothing else, under the name `buzz` the groups of
-//! [`buzz`], under those of [`mcp::Link`] the tool server and its companions. Exit codes of Waxlog's own commands: 0 is success, 1 says that a check failed or a thing was not
-//! found, 2 that the command or its set-up is wrong. The other groups have codes of their own, and so has a
-//! command that is none: see [`buzz::Failure`].
+//! [`buzz`], under those of [`mcp::Link`] the tool server and its companions. Exit codes of Waxlog's own
+//! commands: 0 is success, 1 says that a check failed or a thing was not found, 2 that the command or its
+//! set-up is wrong. The other groups have codes of their own, and so has a command that is none: see
+//! [`buzz::Failure`].
 
 mod agent;
 mod buzz;
@@ -16,8 +17,8 @@ mod hidden;
 mod home;
 mod keys;
 mod logs;
-mod relay;
 mod mcp;
+mod relay;
 mod replay;
 mod session;
 mod table;
@@ -142,7 +143,6 @@ impl Command {
         match self {
             // These speak a protocol on stdout and take hold of it themselves.
             Command::Agent(agent) => agent.run(),
-            Command::DemoShell => demo::shell::serve(),
             Command::Relay(relay) => relay.run(),
             Command::Mcp(mcp) => mcp.run(),
             Command::Log(log) => printing(|out| log.run(out)),

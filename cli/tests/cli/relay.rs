@@ -1,5 +1,7 @@
 //! `waxlog relay` from the outside: where it listens, what it keeps, how it ends.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

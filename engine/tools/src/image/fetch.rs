@@ -37,6 +37,7 @@ pub(super) fn fetch(url: &str, variables: &Variables, stop: &Receiver<Stop>) -> 
         silence_max: FETCH_TIMEOUT,
         success_body_max_bytes: SOURCE_MAX_BYTES,
         error_body_max_bytes: REFUSAL_MAX_BYTES,
+        keeps_connections: false,
     };
     let client = Client::with_limits(limits).map_err(|error| ToolError::Trouble(error.to_string()))?;
     let headers = proof_headers(&parsed, variables);
