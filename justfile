@@ -50,6 +50,12 @@ conformance *names:
     cargo build
     python3 "{{kit}}/run.py" --agent '{{justfile_directory()}}/target/debug/waxlog agent' {{names}}
 
+# Scenarios of a conformance kit for the tool server, all or those named; needs WAXLOG_CONFORMANCE_KIT.
+conformance-tools *names:
+    @test -n "{{kit}}" || { echo "set WAXLOG_CONFORMANCE_KIT to the kit's folder" >&2; exit 2; }
+    cargo build
+    python3 "{{kit}}/tools_run.py" --server '{{justfile_directory()}}/target/debug/waxlog mcp' {{names}}
+
 # Bans, licences and sources of all dependencies; needs cargo-deny.
 deny:
     cargo deny check bans licenses sources

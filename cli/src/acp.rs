@@ -36,7 +36,7 @@ impl Acp {
         };
         match code {
             0 => Ok(()),
-            code => Err(Failure::Harness(code)),
+            code => Err(Failure::Said(u8::try_from(code).unwrap_or(1))),
         }
     }
 

@@ -8,6 +8,7 @@ use waxlog_agent::config::Environment;
 use waxlog_agent::serve::serve;
 
 use crate::failure::Failure;
+use crate::hidden;
 
 /// Its settings are environment variables.
 #[derive(StructOpt)]
@@ -64,6 +65,7 @@ fn start() -> Result<(), Failure> {
         .format_target(false)
         .write_style(env_logger::WriteStyle::Never)
         .init();
+    hidden::hide();
     serve(Environment::of_process(), env!("CARGO_PKG_VERSION")).map_err(|error| {
         log::error!("{error}");
         Failure::AgentStart

@@ -4,7 +4,6 @@
 //! middle of its turn. Every step is checked; the first that does not hold ends the demo with an error.
 
 mod client;
-pub(crate) mod shell;
 
 use std::fs;
 use std::io::Write;
@@ -108,7 +107,7 @@ impl Stage {
         let mut agent = AgentProcess::start(&self.home, &self.model.url())?;
         agent.ask(1, "initialize", &json!({"protocolVersion": 1, "clientCapabilities": {}}))?;
         let program = std::env::current_exe().map_err(|error| Failure::io("cannot find the tool", &error))?;
-        let shell = json!({"name": "shell", "command": program, "args": ["demo-shell"], "env": []});
+        let shell = json!({"name": "shell", "command": program, "args": ["mcp"], "env": []});
         let opened = agent.ask(2, "session/new", &json!({"cwd": self.work, "mcpServers": [shell]}))?;
         let session = opened["sessionId"].as_str().unwrap_or_default().to_owned();
         writeln!(out, "   prompt   {PROMPT}")?;

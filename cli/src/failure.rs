@@ -23,12 +23,12 @@ pub(crate) enum Failure {
     /// An agent that could not start.
     #[error("the agent did not start")]
     AgentStart,
-    /// A harness that ended with this code; its reason stands in the operator's log.
-    #[error("the harness ended with {0}")]
-    Harness(i32),
     /// A command of the groups on a relay.
     #[error("{}", .0.line())]
     Group(crate::buzz::Failure),
+    /// One whose exit code says it; what else there is to say was said.
+    #[error("exit code {0}")]
+    Said(u8),
     /// Nobody reads stdout any more, which ends a command early but is no error.
     #[error("waxlog: stdout was closed")]
     BrokenPipe,
@@ -39,8 +39,8 @@ impl Failure {
     pub(crate) fn code(&self) -> i32 {
         match self {
             Failure::BrokenPipe => 0,
-            Failure::Harness(code) => *code,
             Failure::Group(failure) => failure.code(),
+            Failure::Said(code) => i32::from(*code),
             Failure::Check(_) | Failure::Linked(_) => 1,
             Failure::SetUp(_) | Failure::Usage(_) | Failure::AgentStart => 2,
         }
@@ -52,7 +52,7 @@ impl Failure {
             return failure.report();
         }
         // An agent's reason stands in the operator's log already.
-        if !matches!(self, Failure::AgentStart | Failure::Harness(_) | Failure::BrokenPipe) {
+        if !matches!(self, Failure::AgentStart | Failure::Said(_) | Failure::BrokenPipe) {
             // With stderr gone as well only the exit code is left.
             let _ = writeln!(io::stderr(), "{self}");
         }

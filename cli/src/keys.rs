@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::json;
 use structopt::StructOpt;
@@ -10,6 +10,7 @@ use waxlog_agent::config::{read_home, Environment};
 use waxlog_nostr::{Keys, Secret};
 
 use crate::failure::Failure;
+use crate::home::HomeOption;
 
 /// The file in the home that holds the secret key in hex.
 const IDENTITY_FILE: &str = "identity";
@@ -31,7 +32,7 @@ pub(crate) enum KeysCommand {
     #[structopt(after_help = "EXAMPLE:\n    waxlog keys show --json")]
     Show {
         #[structopt(flatten)]
-        home: Home,
+        home: HomeOption,
         /// Shows the secret key too
         #[structopt(long)]
         secret: bool,
@@ -51,7 +52,7 @@ pub(crate) enum KeysCommand {
 #[derive(StructOpt)]
 pub(crate) struct Put {
     #[structopt(flatten)]
-    home: Home,
+    home: HomeOption,
     /// Replaces the identity that is there; without a copy of it, it is lost
     #[structopt(long)]
     replace: bool,
@@ -60,21 +61,13 @@ pub(crate) struct Put {
     json: bool,
 }
 
-// Which home. (As above.)
-#[derive(StructOpt)]
-pub(crate) struct Home {
-    /// The folder [default: $WAXLOG_HOME, else waxlog in the user's state folder]
-    #[structopt(long, value_name = "DIR")]
-    home: Option<PathBuf>,
-}
-
 impl KeysCommand {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<(), Failure> {
         match self {
             KeysCommand::New { put } => put.keep(&Keys::generate(), out),
             KeysCommand::Import { put } => put.keep(&read_key(io::stdin().lock())?, out),
             KeysCommand::Show { home, secret, json } => {
-                let file = home.file()?;
+                let file = home.folder()?.join(IDENTITY_FILE);
                 let keys = read(&file)?.ok_or_else(|| {
                     let file = file.display();
                     Failure::Check(format!("there is no identity in {file}; `waxlog keys new` makes one"))
@@ -85,18 +78,9 @@ impl KeysCommand {
     }
 }
 
-impl Home {
-    fn file(&self) -> Result<PathBuf, Failure> {
-        match &self.home {
-            Some(home) => Ok(home.join(IDENTITY_FILE)),
-            None => default_file(),
-        }
-    }
-}
-
 impl Put {
     fn keep(&self, keys: &Keys, out: &mut dyn Write) -> Result<(), Failure> {
-        let file = self.home.file()?;
+        let file = self.home.folder()?.join(IDENTITY_FILE);
         write(&file, keys, self.replace)?;
         show(keys, false, self.json, out)
     }
@@ -104,12 +88,8 @@ impl Put {
 
 /// The identity that the home keeps, if any.
 pub(crate) fn stored_identity() -> Result<Option<Keys>, Failure> {
-    read(&default_file()?)
-}
-
-fn default_file() -> Result<PathBuf, Failure> {
     let home = read_home(&Environment::of_process()).map_err(|error| Failure::SetUp(error.to_string()))?;
-    Ok(home.join(IDENTITY_FILE))
+    read(&home.join(IDENTITY_FILE))
 }
 
 /// The key that a file holds; none if there is no file.

@@ -5,6 +5,11 @@
 //! groups of [`buzz`]. Exit codes of Waxlog's own commands: 0 is success, 1 says that a check failed or a thing was not
 //! found, 2 that the command or its set-up is wrong. The other groups have codes of their own, and so has a
 //! command that is none: see [`buzz::Failure`].
+//! the name `buzz-agent` the binary is the agent and nothing else, under the name `buzz` the groups of
+//! [`buzz`], under those of [`mcp::Link`] the tool server and its companions. Exit codes of Waxlog's own
+//! commands: 0 is success, 1 says that a check failed or a thing was not found, 2 that the command or its
+//! set-up is wrong. The other groups have codes of their own, and so has a command that is none: see
+//! [`buzz::Failure`].
 
 mod acp;
 mod agent;
@@ -13,9 +18,11 @@ mod completions;
 mod demo;
 mod failure;
 mod fixture;
+mod hidden;
 mod home;
 mod keys;
 mod logs;
+mod mcp;
 mod relay;
 mod replay;
 mod session;
@@ -65,6 +72,8 @@ enum Command {
     Agent(agent::Agent),
     /// Stands between a relay and its agents.
     Acp(Box<acp::Acp>),
+    /// Serves the developer's tools to an MCP client on stdin and stdout.
+    Mcp(mcp::Mcp),
     /// Reads, checks and moves logs.
     Log(logs::Log),
     /// Counts the tokens of each turn.
@@ -83,9 +92,6 @@ enum Command {
     Completions(completions::Completions),
     /// Prints the version.
     Version,
-    /// The tool server of the demo.
-    #[structopt(setting = AppSettings::Hidden)]
-    DemoShell,
 }
 
 fn main() {
@@ -94,7 +100,10 @@ fn main() {
         Some(name) if name == AGENT_LINK => agent::linked(&arguments),
         Some(name) if name == acp::LINK => acp::linked(&arguments),
         Some(name) if name == buzz::LINK => buzz::linked(&arguments).map_err(Failure::Group),
-        _ => typed(&arguments),
+        name => match name.and_then(mcp::Link::named) {
+            Some(link) => link.run(&arguments),
+            None => typed(&arguments),
+        },
     };
     let code = match outcome {
         Ok(()) | Err(Failure::BrokenPipe) => 0,
@@ -143,8 +152,10 @@ impl Command {
             // These speak a protocol on stdout, or log to it, and take hold of it themselves.
             Command::Agent(agent) => agent.run(),
             Command::Acp(acp) => acp.run(),
-            Command::DemoShell => demo::shell::serve(),
+            // These speak a protocol on stdout and take hold of it themselves.
+            Command::Agent(agent) => agent.run(),
             Command::Relay(relay) => relay.run(),
+            Command::Mcp(mcp) => mcp.run(),
             Command::Log(log) => printing(|out| log.run(out)),
             Command::Usage(usage) => printing(|out| usage.run(out)),
             Command::Replay(replay) => printing(|out| replay.run(out)),

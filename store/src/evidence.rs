@@ -23,13 +23,18 @@ pub(crate) struct Evidence {
 }
 
 impl Evidence {
-    /// Copies the store of `segment`. A copy left by an opening that was killed is the store as it
-    /// was before that, and is put back first.
-    pub(crate) fn secure(segment: &Path) -> io::Result<Evidence> {
+    /// Puts the store of `segment` back as it was before an opening that was killed.
+    pub(crate) fn recover(segment: &Path) -> io::Result<()> {
         files::remove(&segment.join(COPYING_DIR))?;
         if segment.join(KEPT_DIR).exists() {
             put_back(segment)?;
         }
+        Ok(())
+    }
+
+    /// Copies the store of `segment`, recovered if an opening before was killed.
+    pub(crate) fn secure(segment: &Path) -> io::Result<Evidence> {
+        Evidence::recover(segment)?;
         if segment.join(STORE_DIR).exists() {
             files::copy_dir(&segment.join(STORE_DIR), &segment.join(COPYING_DIR))?;
             fs::rename(segment.join(COPYING_DIR), segment.join(KEPT_DIR))?;

@@ -14,7 +14,7 @@ use crate::evidence::{self, Evidence};
 use crate::files;
 use crate::head::Head;
 use crate::quiet;
-use crate::tree::Tree;
+use crate::tree::{Tree, BLOCK_BYTES};
 use crate::walk::{self, Depth, Spans, Walked};
 
 const DIR_LEAD: &str = "segment-";
@@ -73,7 +73,7 @@ pub(crate) fn create(dir: &Path, cache_bytes: u64) -> Result<Segment, String> {
         files::create_private_dir(&store)
     };
     prepare().map_err(|error| format!("cannot create {}: {error}", store.display()))?;
-    let tree = Tree::open(&store, cache_bytes)?;
+    let tree = Tree::open(&store, cache_bytes, BLOCK_BYTES)?;
     tree.flush()?;
     files::make_private(&store)
         .map_err(|error| format!("cannot make {} private: {error}", store.display()))?;
@@ -82,6 +82,30 @@ pub(crate) fn create(dir: &Path, cache_bytes: u64) -> Result<Segment, String> {
 
 /// Opens the store and walks over it. The store's files change only when nothing was missing.
 pub(crate) fn open(dir: &Path, head: &Head, cache_bytes: u64, depth: Depth) -> io::Result<Opened> {
+    Evidence::recover(dir)?;
+    let mut sizes = Tree::block_sizes(&dir.join(evidence::STORE_DIR))?;
+    let last = sizes.pop().unwrap_or(BLOCK_BYTES);
+    for block_bytes in sizes {
+        if let Opened::Store(segment, walked) =
+            open_as(dir, head, Opening { cache_bytes, block_bytes, depth })?
+        {
+            if !segment.is_damaged() {
+                return Ok(Opened::Store(segment, walked));
+            }
+        }
+    }
+    open_as(dir, head, Opening { cache_bytes, block_bytes: last, depth })
+}
+
+/// How a store is opened.
+#[derive(Clone, Copy)]
+struct Opening {
+    cache_bytes: u64,
+    block_bytes: usize,
+    depth: Depth,
+}
+
+fn open_as(dir: &Path, head: &Head, opening: Opening) -> io::Result<Opened> {
     let place = place_of(dir);
     let refused = |reason: String| {
         let expected = "a store that sled can open";
@@ -92,7 +116,7 @@ pub(crate) fn open(dir: &Path, head: &Head, cache_bytes: u64, depth: Depth) -> i
     if !store.exists() {
         return Ok(refused("no store".to_owned()));
     }
-    let (tree, walked) = match open_and_walk(store, head.clone(), place.clone(), cache_bytes, depth) {
+    let (tree, walked) = match open_and_walk(store, head.clone(), place.clone(), opening) {
         Ok(opened) => opened,
         Err(reason) => return Ok(refused(reason)),
     };
@@ -109,13 +133,13 @@ fn open_and_walk(
     store: PathBuf,
     head: Head,
     place: String,
-    cache_bytes: u64,
-    depth: Depth,
+    opening: Opening,
 ) -> Result<(Tree, Walked), String> {
+    let Opening { cache_bytes, block_bytes, depth } = opening;
     let (done, result) = mpsc::sync_channel(1);
     let work = move || {
         let opened = quiet::catch(|| {
-            let tree = Tree::open(&store, cache_bytes)?;
+            let tree = Tree::open(&store, cache_bytes, block_bytes)?;
             let walked = walk::walk(&tree, &head, &place, depth);
             Ok((tree, walked))
         });

@@ -3,6 +3,8 @@
 //! `r` + global number (big-endian) holds the record's value; `s` + stream + NUL + sequence
 //! (big-endian) holds the global number. Both go in by one batch, so neither is without the other.
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,6 +13,16 @@ use crate::quiet;
 
 const RECORD_KEY: u8 = b'r';
 const STREAM_KEY: u8 = b's';
+/// The blocks by which a new store's file grows, and to a quarter of which sled keeps a page of
+/// records in that file. Smaller ones waste less; with still smaller ones most pages of records of
+/// 1 KiB would be files of their own.
+pub(crate) const BLOCK_BYTES: usize = 128 << 10;
+/// The blocks of stores that were made before they had a choice. A store keeps its size for good.
+const FIRST_BLOCK_BYTES: usize = 512 << 10;
+/// Where sled notes the size; it takes a file of up to [`CONF_EMPTY_BYTES`] for none.
+const CONF_FILE: &str = "conf";
+const CONF_EMPTY_BYTES: usize = 8;
+const CONF_BLOCK: &str = "segment_size: ";
 /// After a close, sled's own threads may hold its file lock for a moment.
 const RELEASE_WAIT: Duration = Duration::from_secs(10);
 const RELEASE_POLL: Duration = Duration::from_millis(2);
@@ -44,10 +56,31 @@ impl Budget {
 }
 
 impl Tree {
-    /// Opens or creates the store in `path`. sled may cut what it cannot read: see `evidence`.
-    pub(crate) fn open(path: &Path, cache_bytes: u64) -> Result<Tree, String> {
+    /// The sizes of blocks that the store in `path` may have, to be tried in this order: the one
+    /// that sled noted, or, where its note was lost, all that there ever were.
+    pub(crate) fn block_sizes(path: &Path) -> io::Result<Vec<usize>> {
+        let conf = match fs::read(path.join(CONF_FILE)) {
+            Ok(conf) => conf,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        if conf.len() <= CONF_EMPTY_BYTES {
+            return Ok(vec![FIRST_BLOCK_BYTES, BLOCK_BYTES]);
+        }
+        let noted = String::from_utf8_lossy(&conf)
+            .lines()
+            .find_map(|line| line.strip_prefix(CONF_BLOCK)?.parse().ok())
+            .filter(|noted| [FIRST_BLOCK_BYTES, BLOCK_BYTES].contains(noted));
+        // A note that is damaged is for sled to refuse.
+        Ok(vec![noted.unwrap_or(BLOCK_BYTES)])
+    }
+
+    /// Opens or creates the store in `path`, whose blocks have `block_bytes`. sled may cut what it
+    /// cannot read, and all of a store whose blocks have another size: see `evidence`.
+    pub(crate) fn open(path: &Path, cache_bytes: u64, block_bytes: usize) -> Result<Tree, String> {
         let config = sled::Config::new()
             .path(path)
+            .segment_size(block_bytes)
             .cache_capacity(cache_bytes)
             .mode(sled::Mode::LowSpace)
             .use_compression(false)

@@ -7,6 +7,8 @@
 //! Numbers are little-endian. The prefix stands outside of the chained frame. With the magic and
 //! the lengths, a value can be found and checked in the raw bytes of a file that sled cannot open.
 
+use zstd::bulk::Compressor;
+
 use crate::frame::{body_hash, frame_hash, Frame, MAX_FRAME_BYTES};
 use crate::record::{Hash, Position, Record, MAX_BODY_BYTES};
 
@@ -47,13 +49,40 @@ pub(crate) struct Value<'a> {
     pub(crate) total_bytes: usize,
 }
 
-/// The bytes of a value: the encoded frame, and the body in the smaller of its two forms.
-pub(crate) fn encode(frame: &[u8], head: &[u8], raw: &[u8]) -> Vec<u8> {
-    let body = [head, raw].concat();
-    let (kept, stored) = match compressed(&body) {
-        Some(smaller) => (Kept::Zstd, smaller),
-        None => (Kept::Raw, body),
-    };
+/// Encodes values; what compression needs is set up once.
+pub(crate) struct Encoder {
+    compressor: Option<Compressor<'static>>,
+}
+
+impl Encoder {
+    /// An encoder that keeps bodies raw where compression cannot be set up.
+    pub(crate) fn new() -> Encoder {
+        let compressor = Compressor::new(ZSTD_LEVEL)
+            .inspect_err(|error| log::warn!("bodies are not compressed: {error}"))
+            .ok();
+        Encoder { compressor }
+    }
+
+    /// The bytes of a value: the encoded frame, and the body in the smaller of its two forms.
+    pub(crate) fn encode(&mut self, frame: &[u8], head: &[u8], raw: &[u8]) -> Vec<u8> {
+        let body = [head, raw].concat();
+        match self.compressed(&body) {
+            Some(smaller) => value(frame, Kept::Zstd, &smaller),
+            None => value(frame, Kept::Raw, &body),
+        }
+    }
+
+    /// The compressed form when it saves at least an eighth.
+    fn compressed(&mut self, body: &[u8]) -> Option<Vec<u8>> {
+        if body.len() <= COMPRESS_OVER_BYTES {
+            return None;
+        }
+        let smaller = self.compressor.as_mut()?.compress(body).ok()?;
+        (smaller.len() <= body.len() - body.len() / 8).then_some(smaller)
+    }
+}
+
+fn value(frame: &[u8], kept: Kept, stored: &[u8]) -> Vec<u8> {
     let mut value = Vec::with_capacity(PREFIX_BYTES + frame.len() + stored.len());
     value.extend_from_slice(&MAGIC);
     value.push(kept as u8);
@@ -61,17 +90,8 @@ pub(crate) fn encode(frame: &[u8], head: &[u8], raw: &[u8]) -> Vec<u8> {
     value.extend_from_slice(&(frame.len() as u32).to_le_bytes());
     value.extend_from_slice(&(stored.len() as u32).to_le_bytes());
     value.extend_from_slice(frame);
-    value.extend_from_slice(&stored);
+    value.extend_from_slice(stored);
     value
-}
-
-/// The compressed form when it saves at least an eighth.
-fn compressed(body: &[u8]) -> Option<Vec<u8>> {
-    if body.len() <= COMPRESS_OVER_BYTES {
-        return None;
-    }
-    let smaller = zstd::bulk::compress(body, ZSTD_LEVEL).ok()?;
-    (smaller.len() <= body.len() - body.len() / 8).then_some(smaller)
 }
 
 impl<'a> Value<'a> {
@@ -179,7 +199,7 @@ mod tests {
             raw: raw.to_vec(),
         };
         let frame = Frame::of(&record, Position { global: 1, sequence: 1 }, Hash::ZERO);
-        encode(&frame.encode().expect("encode"), head, raw)
+        Encoder::new().encode(&frame.encode().expect("encode"), head, raw)
     }
 
     #[test]

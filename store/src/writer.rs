@@ -18,7 +18,7 @@ use crate::reader::Reader;
 use crate::record::{Hash, NewRecord, Position};
 use crate::socket::Server;
 use crate::tree::Entry;
-use crate::value;
+use crate::value::Encoder;
 use crate::view::{self, lock, View};
 
 /// Queued records are flushed without being asked for once they take this much memory.
@@ -59,6 +59,7 @@ pub(crate) struct State {
     pub(crate) is_closing: bool,
     pub(crate) is_busy: bool,
     pub(crate) stats: Stats,
+    encoder: Encoder,
     queue_bytes: usize,
     next_global: u64,
     last: Hash,
@@ -120,6 +121,7 @@ impl Log {
             is_closing: false,
             is_busy: false,
             stats: Stats { absorbed_records, ..Stats::default() },
+            encoder: Encoder::new(),
             queue_bytes: 0,
             next_global: tail.head.first + tail.count,
             last: tail.last,
@@ -155,7 +157,7 @@ impl Log {
             let sequence = known.copied().unwrap_or(0) + 1;
             let position = Position { global: state.next_global + offset, sequence };
             let _ = next.insert(record.stream.clone(), sequence);
-            let record = self.queued(record, position, last)?;
+            let record = self.queued(&mut state.encoder, record, position, last)?;
             last = record.hash;
             positions.push(position);
             queued.push(record);
@@ -172,11 +174,17 @@ impl Log {
         Ok(positions)
     }
 
-    fn queued(&self, record: NewRecord, position: Position, previous: Hash) -> Result<Queued, LogError> {
+    fn queued(
+        &self,
+        encoder: &mut Encoder,
+        record: NewRecord,
+        position: Position,
+        previous: Hash,
+    ) -> Result<Queued, LogError> {
         let frame = Frame::of(&record, position, previous)
             .encode()
             .map_err(|reason| self.handle.shared.unreadable(reason))?;
-        let value = value::encode(&frame, &record.head, &record.raw);
+        let value = encoder.encode(&frame, &record.head, &record.raw);
         let Position { global, sequence } = position;
         let entry = Entry { stream: record.stream, sequence, global, value };
         Ok(Queued { entry, hash: frame_hash(&frame), time_ms: record.time_ms })

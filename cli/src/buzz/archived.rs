@@ -14,9 +14,17 @@ use super::failure::Failure;
 pub(crate) fn archived(context: &Context) -> Result<BTreeSet<PublicKey>, Failure> {
     let document = block_on(context.relay().information())?;
     let relay: PublicKey = document["self"].as_str().and_then(|key| key.parse().ok()).ok_or_else(|| {
-        Failure::Other(format!("the relay {} names no key of its own (self)", context.relay().base()))
+        Failure::Other(format!("the relay {} names no key of its own (self)", context.relay().shown()))
     })?;
-    match context.first(Filter::new().kinds([ARCHIVED_IDENTITIES]).authors([relay]))? {
+    let filter = Filter::new().kinds([ARCHIVED_IDENTITIES]).authors([relay]).limit(1);
+    let found = block_on(context.relay().query(&[filter]))?;
+    if found.left_out > 0 {
+        let relay = context.relay().shown();
+        return Err(Failure::Other(format!(
+            "the list of archived identities from {relay} is not signed by it"
+        )));
+    }
+    match found.events.into_iter().next() {
         None => Ok(BTreeSet::new()),
         Some(list) => read(&list, &relay).ok_or_else(|| {
             Failure::Other(format!("the list of archived identities {} is not the relay's own", list.id))

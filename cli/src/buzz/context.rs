@@ -3,11 +3,14 @@
 use std::io::{IsTerminal, Read, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use async_std::future::timeout;
 use async_std::task::block_on;
-use serde_json::Value;
+use serde_json::{json, Value};
 use structopt::StructOpt;
 use waxlog_nostr::build::{complete, time_after};
-use waxlog_nostr::client::http::{RelayHttp, Settings, DEFAULT_CONNECT_TIMEOUT, DEFAULT_TIMEOUT};
+use waxlog_nostr::client::http::{HttpError, RelayHttp, Settings, DEFAULT_CONNECT_TIMEOUT, DEFAULT_TIMEOUT};
+use waxlog_nostr::client::session::Login;
+use waxlog_nostr::client::socket::{Limits, Receipt, Socket};
 use waxlog_nostr::owner::OwnerTag;
 use waxlog_nostr::{Draft, Event, Filter, Keys, PublicKey, Secret};
 
@@ -19,6 +22,9 @@ use crate::keys::stored_identity;
 pub(crate) const PAGE_EVENTS: usize = 500;
 /// The longest input that is read from stdin, in bytes.
 pub(crate) const MAX_STDIN_BYTES: u64 = 16 * 1024 * 1024;
+
+/// How long it may take to send an event over a WebSocket, from connecting to closing.
+const SOCKET_TIMEOUT: Duration = Duration::from_secs(75);
 
 // The options before the group's name. (A doc comment here would become the help of the command that takes
 // them in.)
@@ -137,7 +143,7 @@ impl Context {
             let Some((created_at, id)) = last else {
                 return Err(Failure::Other(format!(
                     "a page of {asked} events from {} has no valid one, so the next cannot be asked for",
-                    self.relay.base()
+                    self.relay.shown()
                 )));
             };
             progress(&format!("{} events so far", events.len()));
@@ -166,6 +172,26 @@ impl Context {
         Ok(written(&self.send(draft)?).into())
     }
 
+    /// Signs a draft with the owner's tag and sends it over a WebSocket, which kinds that are never stored
+    /// take.
+    pub(crate) fn publish_over_socket(&self, draft: Draft) -> Result<Output, Failure> {
+        Ok(self.submit_over_socket(&self.sign(draft)?)?.into())
+    }
+
+    /// Sends an event as it is over a WebSocket. Gives what writes print.
+    pub(crate) fn submit_over_socket(&self, event: &Event) -> Result<Value, Failure> {
+        let login =
+            Login { relay: self.relay.socket_url(), keys: self.keys.clone(), owner: self.owner.clone() };
+        let sent = block_on(timeout(SOCKET_TIMEOUT, send_over_socket(login, event)));
+        let receipt = sent
+            .unwrap_or_else(|_| Err(format!("the relay took longer than {} s", SOCKET_TIMEOUT.as_secs())))
+            .map_err(Failure::Other)?;
+        match receipt.is_accepted {
+            true => Ok(json!({"event_id": event.id, "accepted": true, "message": receipt.message})),
+            false => Err(HttpError::Status { status: 400, message: receipt.message }.into()),
+        }
+    }
+
     /// The time for a write that takes the place of `head`: now, or just past it.
     pub(crate) fn time_after(&self, head: Option<&Event>) -> u64 {
         time_after(self.now(), head.map(|event| event.created_at))
@@ -175,6 +201,16 @@ impl Context {
     pub(crate) fn time_past(&self, head: Filter) -> Result<u64, Failure> {
         Ok(self.time_after(self.first(head)?.as_ref()))
     }
+}
+
+async fn send_over_socket(login: Login, event: &Event) -> Result<Receipt, String> {
+    let mut socket = Socket::connect(login, Limits::default()).await.map_err(|error| error.to_string())?;
+    let receipt = socket.publish(event).await.map_err(|error| error.to_string())?;
+    if let Err(error) = socket.close().await {
+        // The relay has said already what became of the event.
+        log::debug!("the connection did not end as it should: {error}");
+    }
+    Ok(receipt)
 }
 
 /// Who this is: the key that was given, else the stored identity.
@@ -213,10 +249,16 @@ pub(crate) fn progress(text: &str) {
     }
 }
 
+/// Says on stderr what was done, for a person.
+pub(crate) fn note(text: &str) {
+    // Nothing depends on it.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 /// One line of warning on stderr.
 pub(crate) fn warn(text: &str) {
     // Nothing depends on it.
-    let _ = writeln!(std::io::stderr(), "{}", serde_json::json!({ "warning": text }));
+    let _ = writeln!(std::io::stderr(), "{}", json!({ "warning": text }));
 }
 
 fn warn_of_left_out(count: usize) {

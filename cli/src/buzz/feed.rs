@@ -48,8 +48,8 @@ impl Feed {
 }
 
 fn feed_types(list: &str) -> Result<Vec<&str>, Failure> {
-    let types = list.split(',').map(str::trim).filter(|word| !word.is_empty());
-    types
+    list.split(',')
+        .map(str::trim)
         .map(|word| match TYPES.contains(&word) {
             true => Ok(word),
             false => Err(Failure::Usage(format!("unknown type {word:?}: use {}", TYPES.join(", ")))),
@@ -64,6 +64,8 @@ mod tests {
     #[test]
     fn types_are_words_of_a_list() {
         assert_eq!(feed_types("mentions, needs_action").unwrap(), ["mentions", "needs_action"]);
-        assert!(feed_types("gossip").is_err());
+        for wrong in ["gossip", "", "mentions,"] {
+            assert!(feed_types(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -34,7 +34,7 @@ impl Media {
             return Err(Failure::Usage(format!(
                 "{input:?} is no blob of {}: give its URL there, /media/NAME, or NAME (64 hex digits and perhaps \
                  an extension)",
-                relay.base()
+                relay.shown()
             )));
         };
         let bytes = block_on(relay.download(segment))?;

@@ -3,19 +3,33 @@
 //! They stand beside Waxlog's own commands and alone under the name `buzz`. Whatever they are called by,
 //! they print JSON, and a failure is one line of JSON on stderr: see [`failure`].
 
+mod agents;
 mod archived;
 mod canvas;
 mod channels;
 mod context;
 mod dms;
+mod emoji;
 mod failure;
 mod feed;
+mod git;
+mod input;
+mod issues;
 mod media;
+mod mem;
 mod messages;
+mod moderation;
+mod notes;
 mod output;
+mod patches;
+mod pr;
 mod reactions;
+mod repos;
+mod settled;
+mod social;
 mod upload;
 mod users;
+mod workflows;
 
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
@@ -67,6 +81,28 @@ pub(crate) enum Group {
     Upload(upload::Upload),
     /// Gets pictures and videos from the relay.
     Media(media::Media),
+    /// Reads and writes what an agent remembers.
+    Mem(mem::Mem),
+    /// Publishes long texts and reads them.
+    Notes(notes::Notes),
+    /// Publishes short notes, contacts and lists.
+    Social(social::Social),
+    /// Lists and changes custom emoji.
+    Emoji(emoji::EmojiCommand),
+    /// Announces repositories and protects their refs.
+    Repos(repos::Repos),
+    /// Opens issues of a repository and says what became of them.
+    Issues(issues::Issues),
+    /// Opens pull requests and says what became of them.
+    Pr(pr::Pr),
+    /// Sends patches and says what became of them.
+    Patches(patches::Patches),
+    /// Defines, starts and decides workflows.
+    Workflows(workflows::Workflows),
+    /// Archives identities, and proposes agents to your owner.
+    Agents(agents::Agents),
+    /// Bans, silences, and handles reports.
+    Moderation(moderation::Moderation),
 }
 
 impl Group {
@@ -81,6 +117,17 @@ impl Group {
             Group::Feed(command) => command.run(context),
             Group::Upload(command) => command.run(context),
             Group::Media(command) => command.run(context),
+            Group::Mem(command) => command.run(context),
+            Group::Notes(command) => command.run(context),
+            Group::Social(command) => command.run(context),
+            Group::Emoji(command) => command.run(context),
+            Group::Repos(command) => command.run(context),
+            Group::Issues(command) => command.run(context),
+            Group::Pr(command) => command.run(context),
+            Group::Patches(command) => command.run(context),
+            Group::Workflows(command) => command.run(context),
+            Group::Agents(command) => command.run(context),
+            Group::Moderation(command) => command.run(context),
         }
     }
 }

@@ -4,7 +4,8 @@ mod owned;
 
 use serde_json::{json, Map, Value};
 use structopt::StructOpt;
-use waxlog_nostr::build::user::{self, ProfileChange};
+use waxlog_nostr::build::user::{self, Presence, ProfileChange};
+use waxlog_nostr::id::HexError;
 use waxlog_nostr::kind::{PRESENCE_SNAPSHOT, PROFILE, USER_STATUS};
 use waxlog_nostr::{Event, Filter, PublicKey};
 
@@ -57,8 +58,16 @@ pub(crate) enum Users {
     #[structopt(after_help = "EXAMPLE:\n    waxlog users presence --pubkeys HEX,HEX")]
     Presence {
         /// Whose, separated by commas
-        #[structopt(long, value_name = "LIST", use_delimiter = true)]
+        #[structopt(long, value_name = "LIST", use_delimiter = true, required = true,
+            parse(try_from_str = trimmed_key))]
         pubkeys: Vec<PublicKey>,
+    },
+    /// Says whether you are there; it ends with your last connection.
+    #[structopt(after_help = "EXAMPLE:\n    waxlog users set-presence --status away")]
+    SetPresence {
+        /// online, away or offline
+        #[structopt(long)]
+        status: Presence,
     },
     /// Says what you are doing.
     #[structopt(after_help = "EXAMPLE:\n    waxlog users set-status --text 'in a meeting' --emoji 📅")]
@@ -89,6 +98,7 @@ impl Users {
                 set_profile(context, &change)
             }
             Users::Presence { pubkeys } => presence(context, pubkeys),
+            Users::SetPresence { status } => set_presence(context, status),
             Users::SetStatus { text, emoji, clear } => {
                 let text = text.filter(|_| !clear);
                 let head = Filter::new().kinds([USER_STATUS]).authors([context.me()]);
@@ -137,6 +147,11 @@ fn by_key(context: &Context, mut pubkeys: Vec<PublicKey>) -> Result<Output, Fail
     let count = pubkeys.len();
     let profiles = context.query(&[Filter::new().kinds([PROFILE]).authors(pubkeys).limit(count)])?;
     Ok(list(profiles.iter().filter_map(user), context.format()).into())
+}
+
+/// A key of a list, with or without blanks around it.
+fn trimmed_key(text: &str) -> Result<PublicKey, HexError> {
+    text.trim().parse()
 }
 
 /// The users that the relay finds by a name; the relay decides what is like it.
@@ -188,6 +203,10 @@ fn presence(context: &Context, pubkeys: Vec<PublicKey>) -> Result<Output, Failur
 /// Whose presence an event tells: it may be signed by the relay.
 fn subject(event: &Event) -> String {
     event.tag_value("p").map_or_else(|| event.pubkey.to_hex(), str::to_owned)
+}
+
+fn set_presence(context: &Context, presence: Presence) -> Result<Output, Failure> {
+    context.publish_over_socket(user::presence(presence, context.now()))
 }
 
 #[cfg(test)]

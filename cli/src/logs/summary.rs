@@ -1,6 +1,6 @@
 //! A record in a few words.
 
-use waxlog_core::record::{CallOutcome, Failure, Head, HookOutcome, Outcome, Record};
+use waxlog_core::record::{CallOutcome, Failure, Head, HookOutcome, Outcome, PermissionAnswer, Record};
 
 use super::readable::brief;
 use crate::table::counted;
@@ -23,6 +23,8 @@ pub(super) fn summary(record: &Record) -> String {
         }
         Head::CloseRequested { .. } => "the client wants the session closed".to_owned(),
         Head::SessionClosed { .. } => "closed; it may come back".to_owned(),
+        Head::DeleteRequested { .. } => "the client wants the session off its list".to_owned(),
+        Head::SessionDeleted { .. } => "off the client's list; the records stay".to_owned(),
         Head::TurnPrompted { turn, .. } => format!("{turn} begins"),
         Head::LineRefused { message, .. } => brief(message),
         Head::SteerAccepted { message, .. } => format!("{message} waits for the next round"),
@@ -31,6 +33,10 @@ pub(super) fn summary(record: &Record) -> String {
         Head::SteersApplied { count } => format!("{} enter the history", counted(*count as u64, "steer")),
         Head::HistoryTruncated { items, bytes } => {
             format!("the oldest {} leave the history, {bytes} bytes", counted(*items as u64, "item"))
+        }
+        Head::MeshSought { asked } => format!("round {asked}: is there a mesh?"),
+        Head::MeshAnswered { asked, available } => {
+            format!("round {asked}: {}", if *available { "the mesh is asked" } else { "no mesh" })
         }
         Head::RoundAsked { asked, model, evidence, .. } => {
             format!("round {asked}: {} bytes to {model}", evidence.len)
@@ -54,6 +60,15 @@ pub(super) fn summary(record: &Record) -> String {
 
 fn of_calls_and_ends(head: &Head) -> String {
     match head {
+        Head::PermissionAsked { asked, index, .. } => {
+            format!("round {asked}, call {index}: may it run?")
+        }
+        Head::PermissionAnswered { asked, index, answer } => {
+            format!("round {asked}, call {index}: {}", permission(answer))
+        }
+        Head::PermissionExpired { asked, index, after_secs } => {
+            format!("round {asked}, call {index}: no word within {after_secs} s")
+        }
         Head::CallsStarted { calls, .. } => {
             let calls = calls.iter().map(|call| format!("{} {}", call.name, call.id));
             calls.collect::<Vec<_>>().join(", ")
@@ -100,6 +115,18 @@ fn failure(failure: &Failure) -> String {
         Failure::BodyRead { text } => format!("the answer broke off: {}", brief(text)),
         Failure::TooLarge { text } => format!("the answer is too large: {}", brief(text)),
         Failure::Auth { text } => format!("no token: {}", brief(text)),
+    }
+}
+
+/// What the client said to a call.
+fn permission(answer: &PermissionAnswer) -> String {
+    match answer {
+        PermissionAnswer::AllowOnce => "allowed".to_owned(),
+        PermissionAnswer::AllowAlways => "allowed, and its tool in this session".to_owned(),
+        PermissionAnswer::RejectOnce => "refused".to_owned(),
+        PermissionAnswer::RejectAlways => "refused, and its tool in this session".to_owned(),
+        PermissionAnswer::Cancelled => "the turn is taken back".to_owned(),
+        PermissionAnswer::Unusable { text } => format!("no usable answer: {}", brief(text)),
     }
 }
 

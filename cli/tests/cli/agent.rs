@@ -43,6 +43,10 @@ impl Agent {
         Agent { child, stdin, lines, stderr: log, next_id: 0 }
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a request; gives its id.
     pub(crate) fn send(&mut self, method: &str, params: &Value) -> u64 {
         self.next_id += 1;
@@ -53,6 +57,11 @@ impl Agent {
 
     pub(crate) fn notify(&mut self, method: &str, params: &Value) {
         self.write(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+
+    /// Answers the agent's own request `id`.
+    pub(crate) fn respond(&mut self, id: &Value, result: &Value) {
+        self.write(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
     }
 
     fn write(&mut self, line: &Value) {

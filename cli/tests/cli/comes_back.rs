@@ -208,3 +208,65 @@ fn hints_and_skills_stand_in_the_first_record_and_a_skill_is_loaded() {
     assert!(second.to_string().contains("BODY-99"));
     stage.run(&["replay"]).ok();
 }
+
+#[test]
+fn a_deleted_session_is_off_the_list_and_comes_back_no_more_but_stays_in_the_log() {
+    let dialect = Dialect::Chat;
+    let answers = (1..=3).map(|n| dialect.answer("Yes.", &[], Cost::number(n))).collect();
+    let stage = Stage::new(dialect, answers);
+    let mut agent = stage.agent();
+    let params = stage.session(&slow_and_fast());
+    let sessions: Vec<String> = (0..3)
+        .map(|_| {
+            let session = agent.open(&params);
+            agent.turn(&session, "Say yes.");
+            session
+        })
+        .collect();
+    let listed = |agent: &mut Agent| -> Vec<Value> {
+        let list = agent.ask("session/list", &json!({}));
+        list["sessions"].as_array().expect("a list").iter().map(|s| s["sessionId"].clone()).collect()
+    };
+    // One is open, one is closing still, one is unknown.
+    agent.send("session/close", &json!({"sessionId": sessions[1]}));
+    for session in [&sessions[0], &sessions[1], &"ses_0000000000000000".to_owned(), &sessions[1]] {
+        assert_eq!(agent.ask("session/delete", &json!({"sessionId": session})), json!({}), "{session}");
+    }
+    assert_eq!(listed(&mut agent), [json!(sessions[2])]);
+    agent.close();
+
+    let mut agent = stage.agent();
+    assert_eq!(listed(&mut agent), [json!(sessions[2])], "also for the next agent");
+    for session in &sessions[..2] {
+        let load = agent.send("session/load", &loading(&stage, session));
+        let text = agent.answer(load)["error"]["message"].as_str().expect("a refusal").to_owned();
+        assert!(text.contains("was deleted"), "{text}");
+        assert!(matches!(
+            stage.records(session).last().map(|record| &record.head),
+            Some(Head::SessionDeleted { .. })
+        ));
+    }
+    agent.close();
+    stage.run(&["replay"]).ok();
+    stage.run(&["log", "verify"]).ok();
+}
+
+#[test]
+fn a_session_that_is_asked_for_twice_at_once_is_loaded_once() {
+    let dialect = Dialect::Chat;
+    let answers = (1..=2).map(|n| dialect.answer("Yes.", &[], Cost::number(n))).collect();
+    let stage = Stage::new(dialect, answers);
+    let mut agent = stage.agent();
+    let session = agent.open(&stage.session(&slow_and_fast()));
+    agent.turn(&session, "First.");
+    agent.close();
+    let mut agent = stage.agent();
+    let loads = [(); 2].map(|()| agent.send("session/resume", &loading(&stage, &session)));
+    // The refusal comes first: nothing has to be started for it.
+    let second = agent.answer(loads[1]);
+    assert!(second["error"]["message"].as_str().expect("a refusal").contains("is being loaded"), "{second}");
+    assert!(agent.answer(loads[0]).get("error").is_none());
+    assert_eq!(agent.turn(&session, "Second."), "end_turn");
+    agent.close();
+    stage.run(&["replay"]).ok();
+}

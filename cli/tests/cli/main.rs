@@ -7,10 +7,16 @@ mod comes_back;
 mod cut;
 mod demo;
 mod fixtures;
+#[cfg(target_os = "linux")]
+mod hidden;
 mod kill;
 mod leftovers;
+mod mesh;
+mod permission;
+mod private;
 mod record;
 mod record_more;
+mod relay;
 mod releases;
 mod shapes;
 mod stage;

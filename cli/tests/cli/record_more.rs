@@ -16,6 +16,8 @@ pub(crate) fn all() {
     handoff();
     objected();
     reminded();
+    permission();
+    mesh();
 }
 
 /// Runs turns with these settings, each of which must end by itself, and keeps the session.
@@ -136,4 +138,52 @@ fn reminded() {
     let stage = Stage::new(Dialect::Chat, answers);
     let tools = script(vec![tool("shell", Vec::new())]);
     turns(&stage, &[("BUZZ_AGENT_REQUIRE_REPLY", "1")], &tools, &["Say hello to them."], "reminded");
+}
+
+fn permission() {
+    let calls = [ModelCall::new("s", "tools__slow"), ModelCall::new("f", "tools__fast")];
+    let answers = vec![
+        Dialect::Chat.answer("Two calls.", &calls, Cost::number(0)),
+        Dialect::Chat.answer("One of them was not wanted.", &[], Cost::number(1)),
+    ];
+    let stage = Stage::new(Dialect::Chat, answers);
+    let mut agent = stage.agent_with(&[("WAXLOG_ASK_PERMISSION", "1")]);
+    let session = agent.open(&stage.session(&slow_and_fast()));
+    let prompt = agent.prompt(&session, "Call both tools.");
+    for option in ["reject_once", "allow_always"] {
+        let asked =
+            |line: &Value| (line["method"] == "session/request_permission").then(|| line["id"].clone());
+        let id = agent.wait(asked);
+        agent.respond(&id, &json!({"outcome": {"outcome": "selected", "optionId": option}}));
+    }
+    assert_eq!(agent.answer(prompt)["result"]["stopReason"], "end_turn");
+    agent.close();
+    keep(&stage, &session, "permission");
+}
+
+/// The second prompt comes when the first look at the mesh no longer counts.
+fn mesh() {
+    let models = json!({"data": [{"id": "mesh"}, {"id": "a"}, {"id": "b"}]}).to_string();
+    let failure = json!({"error": {"type": "moa_failure", "message": "no quorum"}}).to_string();
+    let answers = vec![
+        Answer::json(models.clone()),
+        Dialect::Chat.answer("Auto here.", &[], Cost::number(0)),
+        Answer::json(models),
+        Answer::status(502, failure),
+        Dialect::Chat.answer("Auto again.", &[], Cost::number(1)),
+    ];
+    let stage = Stage::new(Dialect::Chat, answers);
+    let settings = [("BUZZ_AGENT_PREFER_MESH_FOR_AUTO", "1"), ("BUZZ_AGENT_MODEL", "auto")];
+    let mut agent = stage.agent_with(&settings);
+    let session = agent.open(&stage.session(&Script::default()));
+    assert_eq!(agent.turn(&session, "Who is there?"), "end_turn");
+    std::thread::sleep(std::time::Duration::from_millis(waxlog_core::mesh::PROBE_FRESH_MS));
+    assert_eq!(agent.turn(&session, "And now?"), "end_turn");
+    agent.close();
+    let named = |at: usize| {
+        let body: Value = serde_json::from_slice(&stage.model.requests()[at].body).expect("json");
+        body["model"].clone()
+    };
+    assert_eq!([named(1), named(3), named(4)], ["auto", "mesh", "auto"]);
+    keep(&stage, &session, "mesh");
 }

@@ -3,8 +3,9 @@
 use std::process::Stdio;
 
 use serde_json::{json, Value};
+use waxlog_scripted::model_server::Answer;
 
-use crate::answers::{slow_and_fast, Dialect};
+use crate::answers::{slow_and_fast, Cost, Dialect};
 use crate::stage::{Done, Stage};
 
 /// A stage whose one session has had a turn of two rounds with calls and a plain one.
@@ -197,4 +198,27 @@ fn under_the_name_of_the_other_agent_it_is_the_agent_and_takes_no_arguments() {
     assert!(stage.log().exists(), "an agent was here");
     let refused = run(&["auth"]).fails(1, "Error: ");
     assert!(refused.err.starts_with("Error: "), "{}", refused.err);
+}
+
+#[test]
+fn c12_an_answer_without_output_is_shown_as_such() {
+    let silent = json!({
+        "stop_reason": "end_turn", "usage": {"input_tokens": 3, "output_tokens": 2},
+        "content": [{"type": "thinking", "thinking": "hm", "signature": "s"}],
+    });
+    let dialect = Dialect::Anthropic;
+    let answers = vec![Answer::json(silent.to_string()), dialect.answer("Yes.", &[], Cost::number(1))];
+    let stage = Stage::new(dialect, answers);
+    let mut agent = stage.agent();
+    let session = agent.open(&stage.session(&slow_and_fast()));
+    agent.turn(&session, "Think.");
+    agent.turn(&session, "Speak.");
+    agent.close();
+    let shown = stage.run(&["log", "show", &session]).ok().out;
+    let silent: Vec<bool> = shown
+        .lines()
+        .filter(|line| line.contains("round_answered"))
+        .map(|line| line.ends_with("; no output"))
+        .collect();
+    assert_eq!(silent, [true, false], "{shown}");
 }

@@ -22,6 +22,7 @@ use crate::endpoint::{self, Endpoint};
 use crate::journal::Journal;
 use crate::mcp;
 use crate::mcp::{cancel_pair, CallReport, CallRequest, CancelSignal, CancelSource, Servers};
+use crate::mesh::{Found, MeshWatch};
 use crate::scrub::Scrubber;
 use crate::{hooks, ids, skills};
 
@@ -31,6 +32,8 @@ pub const QUEUE_MAX_MESSAGES: usize = 1024;
 const BATCH_MAX_INPUTS: usize = 64;
 /// How often a client hears that the model is still being waited for.
 const KEEPALIVE_PERIOD: Duration = Duration::from_secs(30);
+/// How long a client may take to say whether a call may run: a person may be elsewhere, but not for ever.
+const PERMISSION_MAX: Duration = Duration::from_secs(600);
 /// How long cancelled calls may take to stop.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 
@@ -58,6 +61,8 @@ pub struct Means {
     pub out: Sender<Line>,
     /// The model.
     pub endpoint: Endpoint,
+    /// The mesh behind the model `auto`.
+    pub mesh: MeshWatch,
     /// Its tool servers.
     pub servers: Servers,
     /// Masks the secrets that its servers and the agent know.
@@ -78,6 +83,8 @@ pub struct Driver {
     inputs: Sender<Message>,
     asking: Option<Asking>,
     calls: Option<Calls>,
+    /// Dropping it ends the wait for the client's word on a call.
+    question: Option<CancelSource>,
     /// The requests that were taken and are not answered yet: each gets an answer, also if the log fails.
     unanswered: Vec<Id>,
     closing: bool,
@@ -107,8 +114,17 @@ impl Driver {
         let (inputs, queue) = async_channel::bounded(QUEUE_MAX_MESSAGES);
         let sender = inputs.clone();
         let unanswered = vec![session.opened().id.clone()];
-        let driver =
-            Driver { session, means, queue, inputs, asking: None, calls: None, unanswered, closing: false };
+        let driver = Driver {
+            session,
+            means,
+            queue,
+            inputs,
+            asking: None,
+            calls: None,
+            question: None,
+            unanswered,
+            closing: false,
+        };
         (driver, sender)
     }
 
@@ -117,13 +133,18 @@ impl Driver {
         let ended = self.serve().await;
         if let Err(error) = ended {
             log::error!("session {}: {error}", self.session.id());
-            self.asking = None;
-            self.calls = None;
+            self.forget_work();
             self.refuse_all(&error).await;
         }
+        self.forget_work();
+        self.means.servers.close().await;
+    }
+
+    /// Ends what runs beside the session.
+    fn forget_work(&mut self) {
         self.asking = None;
         self.calls = None;
-        self.means.servers.close().await;
+        self.question = None;
     }
 
     async fn serve(&mut self) -> Result<(), LogError> {
@@ -191,12 +212,16 @@ impl Driver {
                 }
                 self.ask(asked, after_ms, path, body);
             }
+            Effect::SeekMesh { asked } => self.seek_mesh(asked),
+            Effect::MeshFailed => self.means.mesh.failed().await,
             Effect::StopAsking => self.asking = None,
             Effect::Call { asked, index, server, tool, bare, arguments } => {
                 let request = (bare, arguments);
                 self.call(asked, index, server, tool, request);
             }
             Effect::LoadSkill { asked, index, name } => self.load_skill(asked, index, name),
+            Effect::AwaitPermission { asked, index } => self.await_permission(asked, index),
+            Effect::PermissionSettled => self.question = None,
             Effect::StopCalls { asked } => self.stop_calls(asked),
             Effect::AbortCalls => self.calls = None,
             Effect::RunHooks { asked, hook, servers } => self.run_hooks(asked, hook, servers),
@@ -206,8 +231,7 @@ impl Driver {
             Effect::Warn(text) => log::warn!("session {}: {text}", self.session.id()),
             Effect::Close => self.closing = true,
             Effect::Settle => {
-                self.asking = None;
-                self.calls = None;
+                self.forget_work();
                 self.means.journal.sync().await?;
             }
         }
@@ -224,6 +248,18 @@ impl Driver {
             task::sleep(Duration::from_millis(after_ms)).await;
             let outcome = endpoint.post(asked, &path, &body).await;
             endpoint::input(asked, outcome, millis(started), &scrubber)
+        });
+    }
+
+    /// Looks for the mesh; nothing takes that back, its time-out bounds it.
+    fn seek_mesh(&self, asked: u64) {
+        let (inputs, scrubber) = (self.inputs.clone(), self.means.scrubber.clone());
+        let mesh = self.means.mesh.clone();
+        task::spawn(async move {
+            let Found { available, list } = mesh.seek().await;
+            let input = Input::MeshAnswered { asked, available, list: scrubber.scrub(list) };
+            // The driver is gone only when the session is over.
+            drop(inputs.send(Message::Input(input)).await);
         });
     }
 
@@ -290,6 +326,15 @@ impl Driver {
             let input = Input::SkillLoaded { asked, index, text, is_error };
             // The driver is gone only when the session is over.
             drop(inputs.send(Message::Input(input)).await);
+        });
+    }
+
+    fn await_permission(&mut self, asked: u64, index: usize) {
+        let (source, signal) = cancel_pair();
+        self.question = Some(source);
+        self.spawn(signal, async move {
+            task::sleep(PERMISSION_MAX).await;
+            Input::PermissionExpired { asked, index, after_secs: PERMISSION_MAX.as_secs() }
         });
     }
 

@@ -53,6 +53,8 @@ pub fn settings(config: &Config) -> Settings {
         max_tool_result_text_bytes: limits.max_result_text_bytes,
         prompt_caching: limits.prompt_caching,
         effort: config.effort,
+        ask_permission: limits.ask_permission,
+        prefer_mesh_for_auto: limits.prefer_mesh_for_auto && config.provider.provider.spec().has_mesh,
     }
 }
 
@@ -108,7 +110,7 @@ impl Endpoint {
                 headers.push(("authorization", Secret::new(format!("Bearer {}", token.expose()))));
             }
         }
-        self.client.post(&url, &headers, body.chunks().to_vec()).await
+        self.client.post(&url, &headers, body).await
     }
 }
 

@@ -6,7 +6,8 @@
 //! was given out again is never mistaken for one of ours.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use rustix::process::{kill_process, Pid, Signal};
@@ -17,6 +18,7 @@ use crate::ids;
 pub const MARK_VARIABLE: &str = "WAXLOG_AGENT_MARK";
 /// The file in the log's folder that holds the mark of the last agent.
 const MARK_FILE: &str = "mark";
+const MARK_FILE_MODE: u32 = 0o600;
 /// Where the next mark is written before it takes its place.
 const NEW_MARK_FILE: &str = "mark.new";
 
@@ -31,7 +33,14 @@ pub fn sweep(dir: &Path) -> io::Result<String> {
     let mark = ids::draw("mark");
     // A kill in the middle of a write must not leave an empty mark, which would spare the leftovers.
     let new = dir.join(NEW_MARK_FILE);
-    fs::write(&new, &mark)?;
+    let mut options = fs::OpenOptions::new();
+    options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(MARK_FILE_MODE)
+        .open(&new)?
+        .write_all(mark.as_bytes())?;
     fs::rename(&new, &file)?;
     Ok(mark)
 }

@@ -16,6 +16,7 @@ pub mod journal;
 pub mod leftovers;
 pub mod listing;
 pub mod mcp;
+pub mod mesh;
 pub mod models;
 pub mod opening;
 pub mod recovery;

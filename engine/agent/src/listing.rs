@@ -38,6 +38,9 @@ pub fn page(log: &Log, list: &List) -> Result<(Vec<Listed>, Option<String>), Lis
     let (mut sessions, mut next) = (Vec::new(), None);
     for stream in &streams {
         let Some(listed) = describe(&reader, stream)? else { continue };
+        if is_deleted(&reader, stream)? {
+            continue;
+        }
         if list.cwd.as_ref().is_some_and(|cwd| *cwd != listed.cwd) {
             continue;
         }
@@ -48,6 +51,14 @@ pub fn page(log: &Log, list: &List) -> Result<(Vec<Listed>, Option<String>), Lis
         sessions.push(listed);
     }
     Ok((sessions, None))
+}
+
+/// Whether the client has deleted the session: nothing is written to its stream after that.
+fn is_deleted(reader: &Reader, stream: &StreamInfo) -> Result<bool, LogError> {
+    let Some(last) = reader.all(stream.last_global)?.next() else { return Ok(false) };
+    let last = last?;
+    let record = Record::decode(&last.kind, last.version, &last.head, Vec::new());
+    Ok(last.stream == stream.stream && matches!(record.map(|r| r.head), Ok(Head::SessionDeleted { .. })))
 }
 
 fn describe(reader: &Reader, stream: &StreamInfo) -> Result<Option<Listed>, LogError> {

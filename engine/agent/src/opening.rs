@@ -157,10 +157,17 @@ async fn start_servers(site: &Site, wanted: &Wanted) -> Result<Servers, String> 
 /// Folds a session of the log again, as far as it was when its last process ended.
 fn find(log: &Log, session: &str) -> Result<Session, Refusal> {
     match recovery::refold(log, session) {
-        Ok(Some(found)) if !found.is_busy() => Ok(found),
-        Ok(Some(_)) => {
+        Ok(Some(found)) if !found.is_busy() && !found.is_deleted() => Ok(found),
+        Ok(Some(found)) if found.is_busy() => {
             let text = format!("session {session} has a turn that is still running; wait for its end");
             Err((code::INVALID_PARAMS, text))
+        }
+        Ok(Some(_)) => {
+            let text = format!(
+                "session {session} was deleted by its client; its records are still in the log, for \
+                 `waxlog log show {session}`"
+            );
+            Err((code::NO_SESSION, text))
         }
         Ok(None) => {
             let text = format!(

@@ -1,7 +1,7 @@
 //! What a start finds of the process before it: turns that a kill left open are closed in the log.
 
 use waxlog_core::connection::STREAM_PREFIX;
-use waxlog_core::record::{Record, RecordError};
+use waxlog_core::record::{Head, Record, RecordError};
 use waxlog_core::session::Session;
 use waxlog_store::{Log, LogError, StreamInfo};
 
@@ -45,6 +45,22 @@ fn close_turn(log: &Log, stream: &str) -> Result<bool, LogError> {
         journal.append(record)?;
     }
     Ok(!closing.is_empty())
+}
+
+/// Takes a session at rest off the list, by records of its own stream. One that is not there, or is off the
+/// list already, stays as it is.
+pub async fn delete(log: &Log, stream: &str) -> Result<(), LogError> {
+    let Some(mut session) = refold(log, stream)?.filter(|session| !session.is_deleted()) else {
+        return Ok(());
+    };
+    let journal = Journal::new(log.clone(), stream);
+    let mut next = Some(Record::bare(Head::DeleteRequested { id: None }));
+    while let Some(record) = next {
+        journal.append(&record)?;
+        session.fold(&record);
+        next = session.decide();
+    }
+    log.sync().await
 }
 
 /// Folds a session's stream again. `None` if the log has no such session, or it cannot be folded to its end;

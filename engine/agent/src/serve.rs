@@ -23,6 +23,7 @@ use crate::driver::{Driver, Means, Message};
 use crate::endpoint::{self, Endpoint};
 use crate::http::ModelClient;
 use crate::journal::Journal;
+use crate::mesh::MeshWatch;
 use crate::models::ModelList;
 use crate::opening::{self, Refusal, Site, Up, Wanted};
 use crate::scrub::Scrubber;
@@ -58,6 +59,8 @@ enum Arrival {
     Client(Incoming),
     /// A session's servers are up, or not.
     Opened(Box<Opening>),
+    /// A session at rest was deleted, or could not be.
+    Deleted { id: Id, session: String, done: Result<(), LogError> },
 }
 
 /// How the opening of a session went.
@@ -76,6 +79,7 @@ struct Running {
 struct Agent {
     site: Site,
     endpoint: Endpoint,
+    mesh: MeshWatch,
     journal: Journal,
     out: Sender<Line>,
     queue: Sender<Arrival>,
@@ -83,6 +87,7 @@ struct Agent {
     sessions: BTreeMap<String, Running>,
     /// Sessions that are closing.
     leaving: Vec<(String, Running)>,
+    /// Sessions that are being opened or deleted.
     opening: usize,
     upgraded: Arc<AtomicBool>,
 }
@@ -104,6 +109,7 @@ pub fn serve(env: Environment, version: &str) -> Result<(), StartError> {
     watch_signals(queue.clone())?;
     let agent = Agent {
         endpoint: Endpoint::new(&config, client.clone(), tokens.clone()),
+        mesh: MeshWatch::new(&config, client.clone(), tokens.clone()),
         journal: Journal::new(log.clone(), ids::draw(connection::STREAM_PREFIX.trim_end_matches('_'))),
         connection: Connection::default(),
         sessions: BTreeMap::new(),
@@ -181,6 +187,11 @@ impl Agent {
                     client_is_here = false;
                 }
                 Arrival::Opened(opening) => self.opened(*opening).await?,
+                Arrival::Deleted { id, session, done } => {
+                    self.opening -= 1;
+                    done?;
+                    self.record(connection::Head::DeletionDone { id, session }, b"").await?;
+                }
             }
         }
         self.close().await;
@@ -206,7 +217,8 @@ impl Agent {
             Route::Connection => None,
         };
         let Some(queue) = session else { return self.connection_line(&frame, &line).await };
-        let closes = matches!(&frame, Frame::Request { method, .. } if method == "session/close");
+        const ENDS: [&str; 2] = ["session/close", "session/delete"];
+        let closes = matches!(&frame, Frame::Request { method, .. } if ENDS.contains(&method.as_str()));
         let session = closes.then(|| frame.session()).flatten();
         // A driver outlives its queue's senders but for a panic, and then there is nobody to tell.
         drop(queue.send(Message::Line { frame, line }).await);
@@ -235,6 +247,7 @@ impl Agent {
             Work::Load { id, session, new, tells_history } => {
                 self.open(Wanted { id, new, envs, again: Some((session, tells_history)) });
             }
+            Work::Delete { id, session } => self.delete(id, session),
             Work::List { id, list } => self.list(id, &list).await?,
         }
         Ok(())
@@ -271,7 +284,7 @@ impl Agent {
             ..self.site.clone()
         };
         let queue = self.queue.clone();
-        let last = self.last_driver(&wanted);
+        let last = wanted.again.as_ref().and_then(|(session, _)| self.last_driver(session));
         self.opening += 1;
         task::spawn(async move {
             let id = wanted.id.clone();
@@ -284,9 +297,23 @@ impl Agent {
         });
     }
 
+    /// Deletes a session at rest, beside everything else: it may be closing still.
+    fn delete(&mut self, id: Id, session: String) {
+        let last = self.last_driver(&session);
+        let (log, queue) = (self.site.log.clone(), self.queue.clone());
+        self.opening += 1;
+        task::spawn(async move {
+            if let Some(last) = last {
+                last.await;
+            }
+            let done = recovery::delete(&log, &session).await;
+            // Nobody waits for it only when the agent has ended.
+            drop(queue.send(Arrival::Deleted { id, session, done }).await);
+        });
+    }
+
     /// The driver that is still closing the session that is wanted again: one stream has one writer.
-    fn last_driver(&mut self, wanted: &Wanted) -> Option<JoinHandle<()>> {
-        let (session, _) = wanted.again.as_ref()?;
+    fn last_driver(&mut self, session: &str) -> Option<JoinHandle<()>> {
         let at = self.leaving.iter().position(|(leaving, _)| leaving == session)?;
         Some(self.leaving.swap_remove(at).1.task)
     }
@@ -317,6 +344,7 @@ impl Agent {
             journal,
             out: self.out.clone(),
             endpoint: self.endpoint.for_session(),
+            mesh: self.mesh.clone(),
             servers,
             scrubber,
             upgraded: Arc::clone(&self.upgraded),

@@ -142,6 +142,8 @@ fn opened(provider: &str) -> SessionOpened {
             max_tool_result_text_bytes: 51_200,
             prompt_caching: true,
             effort: None,
+            ask_permission: false,
+            prefer_mesh_for_auto: false,
         },
         servers: vec![],
         catalogue: Catalogue::build(vec![("t".into(), vec![tool])]).expect("legal"),

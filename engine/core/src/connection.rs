@@ -3,7 +3,7 @@
 //! Like a session it is a fold: a line is recorded (its secrets masked), then folded, and what the fold
 //! says is done.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{json, Value};
@@ -11,6 +11,7 @@ use serde_json::{json, Value};
 use crate::acp::frame::{classify, Frame, Id};
 use crate::acp::lines::{self, Line};
 use crate::acp::params::{self, List, NewSession};
+use crate::acp::permission;
 use crate::acp::{code, Profile};
 use crate::record::{decode_tagged, encode_tagged, RecordError};
 
@@ -48,6 +49,13 @@ pub enum Head {
         /// Its id.
         session: String,
     },
+    /// A session at rest was deleted, or there is none of that name.
+    DeletionDone {
+        /// The request.
+        id: Id,
+        /// The session.
+        session: String,
+    },
     /// The sessions that were asked for.
     SessionsListed {
         /// The request.
@@ -77,11 +85,12 @@ pub enum Head {
     },
 }
 
-const KINDS: [&str; 7] = [
+const KINDS: [&str; 8] = [
     "connection_opened",
     "line_received",
     "session_begun",
     "session_left",
+    "deletion_done",
     "sessions_listed",
     "request_failed",
     "session_failed",
@@ -145,6 +154,13 @@ pub enum Work {
         /// Whether the client wants to be told the history.
         tells_history: bool,
     },
+    /// A session at rest to delete.
+    Delete {
+        /// The request.
+        id: Id,
+        /// The session.
+        session: String,
+    },
     /// Sessions to list.
     List {
         /// The request.
@@ -172,6 +188,8 @@ pub struct Connection {
     max_sessions: u64,
     opening: u64,
     sessions: BTreeSet<String>,
+    /// Sessions of the log that are being loaded or deleted, with the request for it.
+    moving: BTreeMap<String, Id>,
     version: String,
 }
 
@@ -187,12 +205,14 @@ impl Connection {
             Frame::Blank => return Route::Nobody,
             Frame::Request { method, params, .. } => (method.as_str(), params),
             Frame::Notification { method, params } if method == "session/cancel" => (method.as_str(), params),
+            Frame::Answer { id, .. } => return self.route_answer(id),
             _ => return Route::Connection,
         };
-        const OF_SESSIONS: [&str; 6] = [
+        const OF_SESSIONS: [&str; 7] = [
             "session/prompt",
             "session/cancel",
             "session/close",
+            "session/delete",
             "session/set_model",
             "session/set_config_option",
             "_goose/unstable/session/steer",
@@ -202,6 +222,12 @@ impl Connection {
             Some(id) if OF_SESSIONS.contains(&method) => Route::Session(id),
             _ => Route::Connection,
         }
+    }
+
+    /// Answers to a session's questions are the session's.
+    fn route_answer(&self, id: &Id) -> Route<'_> {
+        let asker = permission::place_of(id).and_then(|(session, ..)| self.sessions.get(&session));
+        asker.map_or(Route::Connection, |session| Route::Session(session))
     }
 
     /// Takes one record in and says what follows.
@@ -215,12 +241,17 @@ impl Connection {
             Head::LineReceived {} => self.received(raw),
             Head::SessionBegun { session } => {
                 self.opening = self.opening.saturating_sub(1);
+                self.moving.remove(session);
                 self.sessions.insert(session.clone());
                 Follows::default()
             }
             Head::SessionLeft { session } => {
                 self.sessions.remove(session);
                 Follows::default()
+            }
+            Head::DeletionDone { id, session } => {
+                self.moving.remove(session);
+                say(lines::result(id, &json!({})))
             }
             Head::SessionsListed { id, sessions, next_cursor } => {
                 let mut page = json!({"sessions": sessions});
@@ -234,6 +265,7 @@ impl Connection {
             }
             Head::SessionFailed { id, code, message } => {
                 self.opening = self.opening.saturating_sub(1);
+                self.moving.retain(|_, request| request != id);
                 say(lines::error(id, self.profile.code(*code), message))
             }
         }
@@ -243,7 +275,9 @@ impl Connection {
         let (id, method, params) = match classify(line) {
             Frame::Request { id, method, params } => (id, method, params),
             Frame::Bad { id, code, message } => return say(lines::error(&id, code, &message)),
-            Frame::Notification { .. } | Frame::Other | Frame::Blank => return Follows::default(),
+            Frame::Notification { .. } | Frame::Answer { .. } | Frame::Other | Frame::Blank => {
+                return Follows::default()
+            }
         };
         let refused = |message: String| say(lines::error(&id, code::INVALID_PARAMS, &message));
         match method.as_str() {
@@ -261,10 +295,18 @@ impl Connection {
             "session/load" | "session/resume" => match self.checked_load(&params) {
                 Ok((session, new)) => {
                     self.opening += 1;
+                    self.moving.insert(session.clone(), id.clone());
                     let tells_history = method == "session/load";
                     begin(Work::Load { id, session, new, tells_history })
                 }
                 Err(e) => refused(format!("{method}: {e}")),
+            },
+            "session/delete" => match self.checked_at_rest(&params) {
+                Ok(session) => {
+                    self.moving.insert(session.clone(), id.clone());
+                    begin(Work::Delete { id, session })
+                }
+                Err(e) => refused(format!("session/delete: {e}")),
             },
             "session/list" => match params::list(&params) {
                 Ok(list) => begin(Work::List { id, list }),
@@ -294,7 +336,7 @@ impl Connection {
             "protocolVersion": version.min(newest),
             "agentCapabilities": {
                 "loadSession": true,
-                "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
+                "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
                 "promptCapabilities": {
                     "image": profile == Profile::Standard, "audio": false,
                     "embeddedContext": profile == Profile::Standard,
@@ -306,11 +348,19 @@ impl Connection {
     }
 
     fn checked_load(&self, params: &Value) -> Result<(String, NewSession), String> {
+        Ok((self.checked_at_rest(params)?, self.checked_new(params)?))
+    }
+
+    /// The session that `params` name, which nothing else may be at work on: one stream has one writer.
+    fn checked_at_rest(&self, params: &Value) -> Result<String, String> {
         let session = params::session_id(params)?;
         if self.sessions.contains(&session) {
             return Err(format!("session {session} is open already; close it first"));
         }
-        Ok((session, self.checked_new(params)?))
+        if self.moving.contains_key(&session) {
+            return Err(format!("session {session} is being loaded or deleted; wait for that answer"));
+        }
+        Ok(session)
     }
 
     fn checked_new(&self, params: &Value) -> Result<NewSession, String> {

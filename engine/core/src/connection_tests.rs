@@ -114,3 +114,41 @@ fn a_kept_line_masks_what_servers_are_given() {
     let mut c = connection(1);
     assert!(c.fold(&Head::LineReceived {}, &kept).work.is_some());
 }
+
+#[test]
+fn a_session_that_is_being_loaded_is_not_loaded_twice_nor_deleted_meanwhile() {
+    let mut connection = connection(9);
+    let load = r#"{"jsonrpc":"2.0","id":1,"method":"session/load","params":{"sessionId":"ses_1","cwd":"/w","mcpServers":[]}}"#;
+    assert!(matches!(send(&mut connection, load).work, Some(Work::Load { .. })));
+    let params = json!({"sessionId": "ses_1", "cwd": "/w", "mcpServers": []});
+    for method in ["session/load", "session/resume", "session/delete"] {
+        let refused = request(&mut connection, method, params.clone());
+        let text = refused["error"]["message"].as_str().expect("a refusal");
+        assert!(text.contains("is being loaded or deleted"), "{text}");
+    }
+    let failed = Head::SessionFailed {
+        id: serde_json::from_value(json!("1")).expect("an id"),
+        code: -1,
+        message: "no".into(),
+    };
+    connection.fold(&failed, b"");
+    assert!(matches!(send(&mut connection, load).work, Some(Work::Load { .. })));
+    connection.fold(&Head::SessionBegun { session: "ses_1".into() }, b"");
+    connection.fold(&Head::SessionLeft { session: "ses_1".into() }, b"");
+    assert!(
+        matches!(send(&mut connection, load).work, Some(Work::Load { .. })),
+        "and once it is at rest again"
+    );
+}
+
+#[test]
+fn a_deletion_is_answered_once_it_is_done() {
+    let mut connection = connection(9);
+    let delete = r#"{"jsonrpc":"2.0","id":"d","method":"session/delete","params":{"sessionId":"ses_1"}}"#;
+    let follows = send(&mut connection, delete);
+    let Some(Work::Delete { id, session }) = follows.work else { panic!("{follows:?}") };
+    assert!(follows.lines.is_empty());
+    let done = connection.fold(&Head::DeletionDone { id, session }, b"");
+    assert_eq!(done.lines, [br#"{"id":"d","jsonrpc":"2.0","result":{}}"#.to_vec()]);
+    assert!(matches!(send(&mut connection, delete).work, Some(Work::Delete { .. })));
+}

@@ -59,9 +59,13 @@ pub enum EvidenceError {
 /// Splits `body` into what `previous` holds already and what is new.
 pub fn describe(previous: &Rope, body: &Body) -> (Evidence, Vec<u8>) {
     let mut pieces = Pieces::default();
-    let mut cursor = Cursor { chunks: previous.chunks(), next: 0, offset: 0 };
-    let last = body.rope.chunks().len().saturating_sub(1);
-    for (index, chunk) in body.rope.chunks().iter().enumerate() {
+    let (shared, shared_bytes) = body.rope.shared_front(previous);
+    if shared > 0 {
+        pieces.same(0, shared_bytes as u64);
+    }
+    let mut cursor = Cursor { previous, next: shared, offset: shared_bytes as u64 };
+    let last = body.rope.chunk_count().saturating_sub(1);
+    for (index, chunk) in (shared..).zip(body.rope.chunks_from(shared)) {
         let found =
             cursor.find(chunk).or_else(|| (index == last).then(|| same_tail(previous, chunk)).flatten());
         match found {
@@ -102,13 +106,13 @@ pub fn rebuild(previous: &[u8], evidence: &Evidence, raw: &[u8]) -> Result<Vec<u
 
 /// The end of a body (model, tools, options) is encoded anew each round, mostly to the same bytes.
 fn same_tail(previous: &Rope, chunk: &Chunk) -> Option<u64> {
-    let last = previous.chunks().last()?;
+    let last = previous.chunk(previous.chunk_count().checked_sub(1)?)?;
     (last == chunk).then(|| (previous.len() - last.len()) as u64)
 }
 
 /// Walks the previous request's chunks in step with the new one's.
 struct Cursor<'a> {
-    chunks: &'a [Chunk],
+    previous: &'a Rope,
     next: usize,
     offset: u64,
 }
@@ -117,7 +121,7 @@ impl Cursor<'_> {
     /// Where `chunk` lies in the previous request, by identity, looking onward from the last find first.
     fn find(&mut self, chunk: &Chunk) -> Option<u64> {
         let mut offset = self.offset;
-        for (index, candidate) in self.chunks.iter().enumerate().skip(self.next) {
+        for (index, candidate) in (self.next..).zip(self.previous.chunks_from(self.next)) {
             if Arc::ptr_eq(candidate, chunk) {
                 self.next = index + 1;
                 self.offset = offset + chunk.len() as u64;
@@ -185,6 +189,32 @@ mod tests {
         let (evidence, raw) = describe(&body(&[&head, &one, &two, &tail]).rope, &body(&[&head, &two, &tail]));
         assert_eq!(evidence.pieces, [Piece::Same(0, 2), Piece::Same(6, 5)]);
         assert!(raw.is_empty());
+    }
+
+    #[test]
+    fn a_long_request_is_described_as_by_its_chunks_one_by_one() {
+        let chunks: Vec<Chunk> = (0..1000).map(|n| chunk(&format!("{n},"))).collect();
+        for (kept, dropped) in
+            [(1000, 0), (900, 0), (130, 0), (64, 0), (63, 0), (700, 1), (700, 64), (700, 300)]
+        {
+            let first: Vec<&Chunk> = chunks[..kept].iter().collect();
+            let (first, new) = (body(&first), chunk("new"));
+            let second: Vec<&Chunk> = chunks[dropped..kept].iter().chain([&new]).collect();
+            let mut hashed = first.rope.clone();
+            // One that goes on from the first, and one that shares nothing but the chunks.
+            hashed.push(new.clone());
+            let onward = Body {
+                rope: hashed,
+                sha256: body(&chunks[..kept].iter().chain([&new]).collect::<Vec<_>>()).sha256,
+            };
+            for second in [body(&second), onward] {
+                let (evidence, raw) = describe(&first.rope, &second);
+                assert_eq!(raw, b"new", "kept {kept}, dropped {dropped}");
+                assert!(evidence.pieces.len() == 2, "{:?}", evidence.pieces);
+                let back = rebuild(&first.rope.to_vec(), &evidence, &raw).expect("whole");
+                assert_eq!(back, second.rope.to_vec());
+            }
+        }
     }
 
     #[test]

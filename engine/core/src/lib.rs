@@ -24,6 +24,7 @@ pub mod history;
 pub mod json;
 pub mod ledger;
 pub mod mcp;
+pub mod mesh;
 pub mod provider;
 pub mod record;
 pub mod replay;

@@ -247,6 +247,7 @@ fn said(head: &Head) -> Option<&Vec<String>> {
     match head {
         Head::RoundAsked { said, .. }
         | Head::SummaryAsked { said, .. }
+        | Head::PermissionAsked { said, .. }
         | Head::CallsStarted { said, .. }
         | Head::TurnEnded { said, .. }
         | Head::TurnInterrupted { said } => Some(said),
@@ -262,7 +263,9 @@ fn comparable(record: &Record) -> Vec<u8> {
             said.clear();
             *evidence = Evidence { len: 0, sha256: String::new(), pieces: Vec::new() };
         }
-        Head::CallsStarted { said, .. } | Head::TurnEnded { said, .. } => said.clear(),
+        Head::PermissionAsked { said, .. }
+        | Head::CallsStarted { said, .. }
+        | Head::TurnEnded { said, .. } => said.clear(),
         _ => {}
     }
     let (kind, head) = Record::bare(head).encode_head();

@@ -39,6 +39,13 @@ pub struct Settings {
     pub prompt_caching: bool,
     /// Thinking effort, if one was chosen.
     pub effort: Option<Effort>,
+    /// Whether the client is asked before a tool of a server is called. Records of before there was the
+    /// question do not say it.
+    #[serde(default)]
+    pub ask_permission: bool,
+    /// Whether a relay mesh may stand in for the model `auto`. Absent like the one before.
+    #[serde(default)]
+    pub prefer_mesh_for_auto: bool,
 }
 
 impl Settings {

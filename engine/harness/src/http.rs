@@ -153,7 +153,8 @@ impl RelayHttp {
         headers.extend(self.owner_tag.clone().map(|tag| ("x-auth-tag", Secret::new(tag))));
         headers.extend(self.host.clone().map(|host| ("host", Secret::new(host))));
         let url = format!("{}{path}", self.base);
-        match self.client.send_body(Method::Post, &url, &headers, vec![body], within).await {
+        match self.client.send_body(Method::Post, &url, &headers, &[body].into_iter().collect(), within).await
+        {
             Outcome::Answered(answer) => (HttpOutcome::Answered { status: answer.status }, answer.body),
             Outcome::Failed(failure) if matches!(failure.kind, FailureKind::Timeout) => {
                 (HttpOutcome::TimedOut, Vec::new())

@@ -2,33 +2,35 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_lite::{AsyncBufRead, AsyncRead};
+use waxlog_core::rope::Rope;
 
 /// The chunks of a request body, read one after the other without being joined.
 pub(super) struct Chunks {
-    chunks: std::vec::IntoIter<Arc<[u8]>>,
-    current: Arc<[u8]>,
+    body: Rope,
+    current: usize,
     taken: usize,
 }
 
 impl Chunks {
-    pub(super) fn new(chunks: Vec<Arc<[u8]>>) -> Self {
-        Self { chunks: chunks.into_iter(), current: Arc::from([].as_slice()), taken: 0 }
+    pub(super) fn new(body: Rope) -> Self {
+        Self { body, current: 0, taken: 0 }
     }
 
     /// What is next; empty at the end.
-    fn rest(&mut self) -> &[u8] {
-        while self.taken == self.current.len() {
-            let Some(next) = self.chunks.next() else {
-                break;
-            };
-            self.current = next;
+    fn rest(&self) -> &[u8] {
+        self.body.chunk(self.current).map_or(&[], |chunk| &chunk[self.taken..])
+    }
+
+    /// Goes on by `count` bytes, at most to the end of the current chunk.
+    fn take(&mut self, count: usize) {
+        self.taken += count;
+        if self.body.chunk(self.current).is_some_and(|chunk| self.taken >= chunk.len()) {
+            self.current += 1;
             self.taken = 0;
         }
-        &self.current[self.taken..]
     }
 }
 
@@ -48,7 +50,7 @@ impl AsyncRead for Chunks {
             }
             let count = rest.len().min(buffer.len() - filled);
             buffer[filled..filled + count].copy_from_slice(&rest[..count]);
-            self.taken += count;
+            self.take(count);
             filled += count;
         }
         Poll::Ready(Ok(filled))
@@ -61,6 +63,6 @@ impl AsyncBufRead for Chunks {
     }
 
     fn consume(mut self: Pin<&mut Self>, count: usize) {
-        self.taken += count;
+        self.take(count);
     }
 }

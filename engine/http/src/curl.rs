@@ -18,6 +18,10 @@ pub(super) struct TrueStatus(pub(super) StatusCode);
 #[derive(Clone, Copy)]
 pub(super) struct Within(pub(super) Duration);
 
+/// How many redirects a request may follow, if it carries this.
+#[derive(Clone, Copy)]
+pub(super) struct Follows(pub(super) u32);
+
 /// curl behind the interface that surf asks for.
 #[derive(Debug)]
 pub(super) struct Curl {
@@ -33,7 +37,7 @@ impl Curl {
         let client = builder
             .connect_timeout(limits.connect_timeout)
             .version_negotiation(VersionNegotiation::http11())
-            // Redirects are answers: following one would carry the key to another host.
+            // Redirects are answers, unless a request says otherwise: one may carry the key to another host.
             .redirect_policy(RedirectPolicy::None)
             .automatic_decompression(false)
             .tcp_nodelay()
@@ -53,6 +57,9 @@ impl HttpClient for Curl {
         }
         if let Some(Within(limit)) = request.ext().get::<Within>() {
             builder = builder.timeout(*limit);
+        }
+        if let Some(Follows(most)) = request.ext().get::<Follows>() {
+            builder = builder.redirect_policy(RedirectPolicy::Limit(*most));
         }
         let is_get = request.method() == http_types::Method::Get;
         let body = request.take_body();

@@ -23,8 +23,9 @@ pub use surf::http::Method;
 use surf::http::Url;
 
 use self::chunks::Chunks;
-use self::curl::{Curl, TrueStatus, Within};
+use self::curl::{Curl, Follows, TrueStatus, Within};
 
+use waxlog_core::rope::Rope;
 use waxlog_core::secret::Secret;
 
 /// How long it may take to reach the server, name and TLS included, unless a client says otherwise.
@@ -164,7 +165,7 @@ impl Client {
 
     /// Sends `body`, chunk after chunk as it is, and waits for the answer. Dropping the future ends the
     /// request.
-    pub async fn post(&self, url: &str, headers: &[(&str, Secret<String>)], body: Vec<Arc<[u8]>>) -> Outcome {
+    pub async fn post(&self, url: &str, headers: &[(&str, Secret<String>)], body: &Rope) -> Outcome {
         self.exchange(Method::Post, url, headers, body, None).await.into()
     }
 
@@ -174,7 +175,7 @@ impl Client {
         method: Method,
         url: &str,
         headers: &[(&str, Secret<String>)],
-        body: Vec<Arc<[u8]>>,
+        body: &Rope,
         within: Duration,
     ) -> Outcome {
         let exchanged = self.exchange(method, url, headers, body, Some(Within(within))).await;
@@ -197,6 +198,16 @@ impl Client {
         self.send(url, build(Method::Get, url, headers, None), within).await
     }
 
+    /// Asks for a document of the public, wherever up to `redirects_max` redirects lead, and waits for the whole
+    /// answer, for `within` at most. There are no headers: they would go along to any host.
+    pub async fn get_following(&self, url: &str, redirects_max: u32, within: Duration) -> Outcome {
+        let request = build(Method::Get, url, &[], None).map(|mut request| {
+            request.set_ext(Follows(redirects_max));
+            request
+        });
+        self.send(url, request, within).await
+    }
+
     /// curl is given the limit, and not a timer here: it goes on with a request whose future is dropped
     /// until the server says something.
     async fn send(&self, url: &str, request: Result<surf::Request, Failure>, within: Duration) -> Outcome {
@@ -214,27 +225,27 @@ impl Client {
         method: Method,
         url: &str,
         headers: &[(&str, Secret<String>)],
-        body: Vec<Arc<[u8]>>,
+        body: &Rope,
         within: Option<Within>,
     ) -> Result<Answer, Failure> {
-        let bytes: usize = body.iter().map(|chunk| chunk.len()).sum();
+        let bytes = body.len();
         let unasked = bytes > ASKED_FOR_ABOVE_BYTES && !self.asks_leave.load(Ordering::Relaxed);
-        let request = |body| {
-            let body = surf::Body::from_reader(Chunks::new(body), Some(bytes));
+        let request = || {
+            let body = surf::Body::from_reader(Chunks::new(body.clone()), Some(bytes));
             let mut request = build(method, url, headers, Some(body))?;
             if let Some(within) = within {
                 request.set_ext(within);
             }
             Ok::<_, Failure>(request)
         };
-        let mut first = request(body.clone())?;
+        let mut first = request()?;
         if unasked {
             first.insert_header("expect", "");
         }
         let answer = self.exchange_once(url, first).await?;
         if unasked && answer.status == EXPECTATION_FAILED {
             self.asks_leave.store(true, Ordering::Relaxed);
-            return self.exchange_once(url, request(body)?).await;
+            return self.exchange_once(url, request()?).await;
         }
         Ok(answer)
     }

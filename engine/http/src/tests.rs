@@ -23,8 +23,8 @@ fn post(client: &Client, url: &str, body: &[&[u8]]) -> Outcome {
         ("content-type", Secret::new("application/json".to_owned())),
         ("authorization", Secret::new("Bearer sk-canary".to_owned())),
     ];
-    let body = body.iter().map(|chunk| Arc::from(*chunk)).collect();
-    task::block_on(client.post(url, &headers, body))
+    let body: Rope = body.iter().map(|chunk| Arc::from(*chunk)).collect();
+    task::block_on(client.post(url, &headers, &body))
 }
 
 /// Posts once to a server that has this one answer.
@@ -243,8 +243,8 @@ fn what_cannot_be_sent_is_refused_without_showing_it() {
         assert_eq!(failed(post(&client, url, &[b"{}"])).kind, FailureKind::Request, "{url}");
     }
     for (name, value) in [("x-key", "canary\n"), ("x-key", "canary\u{e9}"), ("x key", "canary")] {
-        let headers = [(name, Secret::new(value.to_owned()))];
-        let sent = client.post("http://127.0.0.1:9", &headers, Vec::new());
+        let (headers, empty) = ([(name, Secret::new(value.to_owned()))], Rope::default());
+        let sent = client.post("http://127.0.0.1:9", &headers, &empty);
         assert_eq!(failed(task::block_on(sent)).kind, FailureKind::Request);
     }
 }
@@ -254,7 +254,7 @@ fn dropping_the_request_ends_it_at_the_server() {
     let server = serve(vec![Scripted::hang()]);
     let client = client(PATIENCE);
     let (url, sending) = (server.url(), client.clone());
-    let sent = task::spawn(async move { sending.post(&url, &[], Vec::new()).await });
+    let sent = task::spawn(async move { sending.post(&url, &[], &Rope::default()).await });
     server.wait_for(0, PATIENCE).expect("one request");
     task::block_on(sent.cancel());
     assert!(server.wait_abandoned(0, PATIENCE), "and not only when the client goes");

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::event::Event;
+use crate::filter::Filter;
 use crate::id::PublicKey;
 
 /// `kind:pubkey:identifier`. The identifier may hold colons.
@@ -25,6 +26,16 @@ pub struct Coordinate {
 pub struct CoordinateError(String);
 
 impl Coordinate {
+    /// The coordinate of what an author keeps under an identifier.
+    pub fn new(kind: u16, pubkey: PublicKey, identifier: impl Into<String>) -> Self {
+        Self { kind, pubkey, identifier: identifier.into() }
+    }
+
+    /// What asks a relay for the versions.
+    pub fn filter(&self) -> Filter {
+        Filter::new().kinds([self.kind]).authors([self.pubkey]).tag('d', [&self.identifier])
+    }
+
     /// The coordinate of an event.
     pub fn of(event: &Event) -> Self {
         Self { kind: event.kind, pubkey: event.pubkey, identifier: event.identifier().to_owned() }

@@ -17,6 +17,7 @@ pub mod id;
 pub mod keys;
 pub mod kind;
 pub mod mention;
+pub mod naddr;
 pub mod nip44;
 pub mod observer;
 pub mod owner;

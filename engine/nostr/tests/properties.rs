@@ -1,5 +1,7 @@
 //! What holds for any event, filter, text and input.
 
+#![allow(clippy::unwrap_used)]
+
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;

@@ -1,5 +1,7 @@
 //! Vectors that other implementations of the same protocols answer to as well.
 
+#![allow(clippy::unwrap_used)]
+
 use serde_json::Value;
 use waxlog_nostr::engram::{check_envelope, Body, Memory, Slug};
 use waxlog_nostr::keys::is_signed;

@@ -21,12 +21,7 @@ const READ_STATE: u16 = 30_078;
 pub(crate) fn is_relay_only(kind: u16) -> bool {
     matches!(
         kind,
-        RELAY_MEMBERS
-            | CHANNEL_SUMMARY
-            | PRESENCE_SNAPSHOT
-            | DM_VISIBILITY
-            | THREAD_SUMMARY
-            | WINDOW_BOUNDS
+        RELAY_MEMBERS | CHANNEL_SUMMARY | PRESENCE_SNAPSHOT | DM_VISIBILITY | THREAD_SUMMARY | WINDOW_BOUNDS
     )
 }
 
@@ -125,7 +120,9 @@ mod tests {
 
     #[test]
     fn kinds_that_the_relay_makes_itself_are_not_accepted() {
-        for kind in [6, 41, 1063, 9009, 39000, 39001, 39002, 39003, 40099, 41001, 43001, 46001, 44100, 8000, 9999] {
+        for kind in
+            [6, 41, 1063, 9009, 39000, 39001, 39002, 39003, 40099, 41001, 43001, 46001, 44100, 8000, 9999]
+        {
             assert!(!is_accepted(kind), "kind {kind}");
         }
         for kind in [0, 1, 3, 5, 7, 9, 1059, 9000, 9021, 30023, 30620, 40007, 41010, 44200, 45001, 48106] {

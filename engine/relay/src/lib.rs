@@ -5,15 +5,26 @@
 //! is always an argument.
 
 pub mod asker;
-pub mod channel;
+mod channel;
 pub mod desk;
+mod index;
+mod kinds;
 pub mod live;
+mod presence;
+mod query;
+pub mod rate;
 pub mod reply;
+mod rules;
 pub mod server;
+mod state;
+mod store;
+mod words;
+mod writer;
 
 pub use asker::{Asker, Via};
 pub use channel::ChannelId;
-pub use desk::{Desk, DeskError, Scope, Settings};
+pub use desk::{Blobs, Desk, DeskError, Scope, Settings};
 pub use live::{Live, LiveEvent, Row, Whom};
+pub use query::MAX_LIMIT;
 pub use reply::{Checked, Refusal, Reply, Submission, Ticket};
 pub use server::{Server, ServerError, ServerSettings};

@@ -1,6 +1,7 @@
 //! What the relay answers, in the exact texts that clients read.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use waxlog_nostr::Event;
 
@@ -45,6 +46,11 @@ impl Reply {
         Self { accepted: false, message: message.into(), status: 403 }
     }
 
+    /// Not taken: too many in too short a time.
+    pub fn rate_limited(message: impl Into<Cow<'static, str>>) -> Self {
+        Self { accepted: false, message: message.into(), status: 429 }
+    }
+
     /// Not taken and known already; over HTTP an answer, no failure.
     pub fn known(message: impl Into<Cow<'static, str>>) -> Self {
         Self { accepted: false, message: message.into(), status: 200 }
@@ -86,6 +92,8 @@ impl Refusal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
     pub(crate) event: Event,
+    /// The event as JSON, for live subscriptions.
+    pub(crate) json: Arc<str>,
 }
 
 impl Checked {

@@ -8,6 +8,7 @@ use waxlog_nostr::channel::AddPolicy;
 use waxlog_nostr::PublicKey;
 
 use crate::channel::{Channel, ChannelId};
+use crate::index::Index;
 use crate::store::{key, Store, StoreError};
 
 /// The relay's memory.
@@ -30,8 +31,18 @@ pub(crate) struct Changes {
     pub(crate) kinds: BTreeSet<u16>,
 }
 
+impl Changes {
+    /// Whether the state is the same with them.
+    pub(crate) fn is_empty(&self, state: &State) -> bool {
+        self.channels.is_empty()
+            && self.owners.is_empty()
+            && self.policies.is_empty()
+            && self.kinds.is_subset(&state.kinds)
+    }
+}
+
 impl State {
-    pub(crate) fn load(store: &Store, trusted: Option<PublicKey>) -> Result<Self, StoreError> {
+    pub(crate) fn load(store: &Store, index: &Index, trusted: Option<PublicKey>) -> Result<Self, StoreError> {
         let mut state = Self { trusted, ..Self::default() };
         let mut changes = Changes::default();
         let mut channels = store.scan(&key::channels(), &key::channels());
@@ -39,14 +50,18 @@ impl State {
             changes.channels.insert(channel.id, channel);
         }
         let mut owners = store.scan(&key::owners(), &key::owners());
-        while let Some((agent, owner)) = owners.next_with(|key, value| Ok((pubkey(&key[1..])?, pubkey(value)?)))? {
+        while let Some((agent, owner)) =
+            owners.next_with(|key, value| Ok((pubkey(&key[1..])?, pubkey(value)?)))?
+        {
             changes.owners.insert(agent, owner);
         }
         let mut policies = store.scan(&key::policies(), &key::policies());
-        while let Some((of, policy)) = policies.next_with(|key, value| Ok((pubkey(&key[1..])?, policy(value)?)))? {
+        while let Some((of, policy)) =
+            policies.next_with(|key, value| Ok((pubkey(&key[1..])?, policy(value)?)))?
+        {
             changes.policies.insert(of, policy);
         }
-        changes.kinds = kinds_in(store)?;
+        changes.kinds = kinds_in(store, index)?;
         state.take(changes);
         Ok(state)
     }
@@ -114,13 +129,12 @@ impl State {
 }
 
 /// The kinds in the store, one seek for each.
-fn kinds_in(store: &Store) -> Result<BTreeSet<u16>, StoreError> {
+fn kinds_in(store: &Store, index: &Index) -> Result<BTreeSet<u16>, StoreError> {
     let mut kinds = BTreeSet::new();
     let mut from = Some(key::kinds().to_vec());
     while let Some(start) = from {
-        let found = store
-            .scan(&key::kinds(), &start)
-            .next_with(|key, _| key::kind_of(key).ok_or_else(|| StoreError("an index key is too short".into())))?;
+        let found = index.scan(store, &key::kinds(), &start)?.next_key()?;
+        let found = found.as_deref().and_then(key::kind_of);
         from = found.and_then(|kind| key::after(&key::by_kind(kind)));
         kinds.extend(found);
     }

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{json, Value};
+use waxlog_core::mcp::answer::{self, INVALID_PARAMS, METHOD_NOT_FOUND};
 
 /// What the server does; every key may be left out.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -102,7 +103,7 @@ pub fn run(script: &Path, log: &Path) -> io::Result<()> {
     server.note(&json!({ "start": std::process::id(), "env": names }))?;
     eprint!("{}", server.script.stderr);
     for line in &server.script.noise {
-        put(line)?;
+        put_text(line)?;
     }
     for line in io::stdin().lock().lines() {
         let line = line?;
@@ -128,25 +129,20 @@ impl Server {
         let params = &message["params"];
         match method {
             "initialize" if self.script.hang_initialize => Ok(()),
-            "initialize" => answer(
-                id,
-                "result",
-                json!({
-                    "protocolVersion": params["protocolVersion"],
-                    "capabilities": { "tools": {} },
-                    "serverInfo": { "name": "scripted", "version": "1" },
-                }),
-            ),
+            "initialize" => {
+                let version = params["protocolVersion"].as_str().unwrap_or_default();
+                put(&answer::result(id, answer::initialized(version, "scripted", "")))
+            }
             "tools/list" if self.script.hang_list => Ok(()),
-            "tools/list" => answer(id, "result", self.page(params["cursor"].as_str())),
+            "tools/list" => put(&answer::result(id, self.page(params["cursor"].as_str()))),
             "tools/call" => {
                 let (server, id, params) = (Arc::clone(self), id.clone(), params.clone());
                 // A call may wait; the next line must not.
                 thread::spawn(move || server.call(&id, &params));
                 Ok(())
             }
-            "ping" => answer(id, "result", json!({})),
-            _ => answer(id, "error", json!({ "code": -32601, "message": "no such method" })),
+            "ping" => put(&answer::result(id, json!({}))),
+            _ => put(&answer::error(Some(id), METHOD_NOT_FOUND, "no such method")),
         }
     }
 
@@ -180,7 +176,7 @@ impl Server {
     fn call(&self, id: &Value, params: &Value) -> io::Result<()> {
         let name = params["name"].as_str().unwrap_or_default();
         let Some(tool) = self.script.tools.iter().find(|tool| tool.name == name) else {
-            return answer(id, "error", json!({ "code": -32602, "message": "unknown tool" }));
+            return put(&answer::error(Some(id), INVALID_PARAMS, "unknown tool"));
         };
         let how = self.next_call(tool);
         if how.child {
@@ -195,15 +191,16 @@ impl Server {
             std::process::exit(status);
         }
         if let Some(line) = &how.raw {
-            return put(line);
+            return put_text(line);
         }
         match (&how.error, &how.result) {
-            (Some(error), _) => answer(id, "error", error.clone())?,
-            (None, Some(result)) => answer(id, "result", result.clone())?,
+            // Errors and results are the script's own, sound or not.
+            (Some(error), _) => put_text(&json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string())?,
+            (None, Some(result)) => put(&answer::result(id, result.clone()))?,
             (None, None) => {
                 let text = how.answer_text(&params["arguments"]);
                 let content = json!([{ "type": "text", "text": text }]);
-                answer(id, "result", json!({ "content": content }))?;
+                put(&answer::result(id, json!({ "content": content })))?;
             }
         }
         if let Some(status) = how.exit_after {
@@ -239,15 +236,15 @@ impl CallScript {
     }
 }
 
-fn answer(id: &Value, key: &str, value: Value) -> io::Result<()> {
-    put(&json!({ "jsonrpc": "2.0", "id": id, key: value }).to_string())
+/// Prints a line at once and in one piece.
+fn put(line: &[u8]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(line)?;
+    stdout.flush()
 }
 
-/// Prints a line at once and in one piece.
-fn put(line: &str) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    writeln!(stdout, "{line}")?;
-    stdout.flush()
+fn put_text(line: &str) -> io::Result<()> {
+    put(format!("{line}\n").as_bytes())
 }
 
 /// A thread that panicked left nothing half done.

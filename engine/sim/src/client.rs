@@ -12,6 +12,11 @@ use crate::violation::{Invariant, Violation};
 /// Longest text of a prompt, in bytes.
 const PROMPT_MAX_BYTES: usize = 2_000;
 
+/// Questions that it leaves without an answer, in thousandths.
+const SILENT_PERMILLE: u32 = 50;
+/// Longest time that it takes to answer a question, in milliseconds.
+const RESPONSE_MAX_MS: u64 = 90_000;
+
 /// Where the session is, as far as the client knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Whereabouts {
@@ -88,8 +93,9 @@ impl Client {
             10..=11 => self.set_model(models, dice),
             12..=13 => self.set_option(models, dice),
             14..=16 => self.prompt(dice),
-            17 => self.close(dice),
+            17 => self.leave("session/close", dice),
             18 if dice.chance(300) => self.load(dice),
+            18 if dice.chance(100) => self.leave("session/delete", dice),
             _ => self.bad_line(dice),
         }
     }
@@ -131,6 +137,26 @@ impl Client {
         }
         self.learn(&id, value.get("result").is_some());
         Ok(())
+    }
+
+    /// What it says to a question whether a call may run, and when. Sometimes it never does.
+    pub fn response(&self, line: &[u8], dice: &mut Dice) -> Option<(u64, Vec<u8>)> {
+        let line: Value = serde_json::from_slice(line).ok()?;
+        if line.get("method")? != "session/request_permission" || dice.chance(SILENT_PERMILLE) {
+            return None;
+        }
+        let selected = |option: &str| json!({"outcome": {"outcome": "selected", "optionId": option}});
+        let (key, value) = match dice.size(0..12) {
+            0..=5 => ("result", selected("allow_once")),
+            6 => ("result", selected("allow_always")),
+            7 => ("result", selected("reject_once")),
+            8 => ("result", selected("reject_always")),
+            9 => ("result", json!({"outcome": {"outcome": "cancelled"}})),
+            10 => ("error", json!({"code": -32601, "message": "method not found"})),
+            _ => ("result", json!({})),
+        };
+        let response = json!({"jsonrpc": "2.0", "id": line["id"], key: value}).to_string();
+        Some((dice.wait_ms(RESPONSE_MAX_MS), response.into_bytes()))
     }
 
     /// What the answer to request `id` says of the session.
@@ -253,12 +279,12 @@ impl Client {
         request(&id, method, &json!({"sessionId": SESSION, "cwd": "/project", "mcpServers": []}))
     }
 
-    fn close(&mut self, dice: &mut Dice) -> Vec<u8> {
+    fn leave(&mut self, method: &str, dice: &mut Dice) -> Vec<u8> {
         let id = self.id(dice);
         if self.session == Whereabouts::Here {
             self.session = Whereabouts::Leaving(id.clone());
         }
-        request(&id, "session/close", &json!({"sessionId": SESSION}))
+        request(&id, method, &json!({"sessionId": SESSION}))
     }
 
     /// A line that is refused or passed over: in its form, its method, its session or its parameters.

@@ -17,8 +17,12 @@ use crate::world::{Sabotage, Stop, World};
 
 /// How often a client hears that the model is still being waited for, in milliseconds.
 pub const KEEPALIVE_MS: u64 = 30_000;
+/// How long the client may take to say whether a call may run, in seconds.
+const PERMISSION_MAX_SECS: u64 = 600;
 /// How long cancelled calls may take to stop, in milliseconds.
 const DRAIN_MAX_MS: u64 = 5_000;
+/// How long the search for the mesh may take, in milliseconds.
+const MESH_MAX_MS: u64 = 2_000;
 /// How long a skill may take to be read, in milliseconds.
 const SKILL_MAX_MS: u64 = 500;
 /// Decisions that may follow from one input.
@@ -33,6 +37,7 @@ pub struct Driver {
     attempt: Option<Token>,
     keepalive: Option<Token>,
     calls: Option<(u64, Token)>,
+    question: Option<Token>,
     /// The requests that were taken and are not answered yet.
     unanswered: Vec<Id>,
     closing: bool,
@@ -41,7 +46,15 @@ pub struct Driver {
 impl Driver {
     /// A driver for `session`, whose records so far are in the log; request `id` asked for it.
     pub fn new(session: Session, id: Id) -> Driver {
-        Driver { session, attempt: None, keepalive: None, calls: None, unanswered: vec![id], closing: false }
+        Driver {
+            session,
+            attempt: None,
+            keepalive: None,
+            calls: None,
+            question: None,
+            unanswered: vec![id],
+            closing: false,
+        }
     }
 
     /// The session.
@@ -124,8 +137,11 @@ impl Driver {
                 }
                 self.ask(asked, after_ms, &path, world);
             }
+            Effect::SeekMesh { asked } => seek_mesh(asked, world),
             Effect::StopAsking => self.stop_asking(world),
             Effect::Call { asked, index, server, bare, .. } => self.call(asked, index, server, &bare, world),
+            Effect::AwaitPermission { asked, index } => self.await_permission(asked, index, world),
+            Effect::PermissionSettled => self.stop_waiting(world),
             Effect::StopCalls { asked } => self.stop_calls(asked, world),
             Effect::AbortCalls => self.abort_calls(world),
             Effect::RunHooks { asked, hook, servers } => run_hooks(asked, hook, servers, world),
@@ -135,10 +151,11 @@ impl Driver {
                 }
             }
             Effect::LoadSkill { asked, index, name } => load_skill(asked, index, name.as_deref(), world),
-            Effect::Upgraded | Effect::Inform(_) | Effect::Warn(_) => {}
+            Effect::Upgraded | Effect::MeshFailed | Effect::Inform(_) | Effect::Warn(_) => {}
             Effect::Close => self.closing = true,
             Effect::Settle => {
                 self.stop_asking(world);
+                self.stop_waiting(world);
                 self.abort_calls(world);
                 world.flush()?;
             }
@@ -211,6 +228,20 @@ impl Driver {
         world.plan(DRAIN_MAX_MS, Some(token), Input::DrainExpired { asked });
     }
 
+    fn await_permission(&mut self, asked: u64, index: usize, world: &mut World) {
+        self.stop_waiting(world);
+        let token = world.schedule.token();
+        self.question = Some(token);
+        let after_secs = PERMISSION_MAX_SECS;
+        world.plan(after_secs * 1000, Some(token), Input::PermissionExpired { asked, index, after_secs });
+    }
+
+    fn stop_waiting(&mut self, world: &mut World) {
+        if let Some(token) = self.question.take() {
+            world.schedule.take_back(token, &mut world.dice);
+        }
+    }
+
     fn abort_calls(&mut self, world: &mut World) {
         if let Some((_, token)) = self.calls.take() {
             world.schedule.take_back(token, &mut world.dice);
@@ -220,6 +251,7 @@ impl Driver {
     /// The log cannot be written: whoever waits for an answer is told, and so is whoever asks later.
     pub fn refuse_all(&mut self, world: &mut World) -> Result<(), Stop> {
         self.stop_asking(world);
+        self.stop_waiting(world);
         self.abort_calls(world);
         let profile = self.session.opened().profile;
         if world.sabotage == Sabotage::TellNobody {
@@ -238,6 +270,13 @@ impl Driver {
         }
         self.refuse_all(world)
     }
+}
+
+/// The mesh is looked for beside the session; nothing takes that back.
+fn seek_mesh(asked: u64, world: &mut World) {
+    let available = world.dice.chance(500);
+    let wait_ms = world.dice.wait_ms(MESH_MAX_MS);
+    world.plan(wait_ms, None, Input::MeshAnswered { asked, available, list: b"{}".to_vec() });
 }
 
 /// A skill is read beside the session; nothing takes that back.

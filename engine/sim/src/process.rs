@@ -3,7 +3,7 @@
 use waxlog_core::acp::code;
 use waxlog_core::acp::frame::{classify, Frame, Id};
 use waxlog_core::connection::{self, Connection, Route, Work};
-use waxlog_core::record::{Record, RecordError};
+use waxlog_core::record::{Head, Record, RecordError};
 use waxlog_core::session::{Input, Session};
 
 use crate::driver::{Driver, KEEPALIVE_MS};
@@ -141,7 +141,7 @@ impl Process {
             // The connection cannot record it either, and that is the end of the process.
             None if self.refuses => Err(Stop::Killed),
             Some(driver) => {
-                let closes = matches!(&frame, Frame::Request { method, .. } if method == "session/close");
+                let closes = matches!(&frame, Frame::Request { method, .. } if method == "session/close" || method == "session/delete");
                 driver.take_line(frame, line, world)?;
                 driver.act(world)?;
                 if closes {
@@ -181,12 +181,15 @@ impl Process {
         let (id, tells_history) = match work {
             Work::Open { id, .. } => (id, None),
             Work::Load { id, tells_history, .. } => (id, Some(tells_history)),
+            Work::Delete { id, session } => return self.delete(id, session, world),
             Work::List { id, .. } => return self.list(id, world),
         };
         let before = refold(&world.log)?;
         let (session, record) = match (before, tells_history) {
             (None, None) => (None, world.setup.first_record(&id)),
-            (Some(session), Some(tells_history)) if self.driver.is_none() && !session.is_busy() => {
+            (Some(session), Some(tells_history))
+                if self.driver.is_none() && !session.is_busy() && !session.is_deleted() =>
+            {
                 world.setup.redraw(&mut world.dice);
                 (Some(session), world.setup.resumed_record(&id, tells_history))
             }
@@ -225,6 +228,21 @@ impl Process {
     fn no_session(&mut self, id: Id, world: &mut World) -> Result<(), Stop> {
         let (code, message) = (code::INVALID_PARAMS, "there is no such session at rest".to_owned());
         self.record(connection::Head::SessionFailed { id, code, message }, b"", world).map(drop)
+    }
+
+    /// A session at rest leaves the list.
+    fn delete(&mut self, id: Id, session: String, world: &mut World) -> Result<(), Stop> {
+        let ends = |stop| if matches!(stop, Stop::LogFailed) { Stop::Killed } else { stop };
+        // A real client cannot name a session that is opened only after it has asked: here all have one id.
+        let is_at_rest = |session: &Session| self.driver.is_none() && !session.is_deleted();
+        let mut at_rest = refold(&world.log)?.filter(is_at_rest);
+        let mut next = at_rest.is_some().then(|| Record::bare(Head::DeleteRequested { id: None }));
+        while let (Some(record), Some(session)) = (next.take(), at_rest.as_mut()) {
+            world.append(Stored::of_session(&record)).map_err(ends)?;
+            session.fold(&record);
+            next = session.decide();
+        }
+        self.record(connection::Head::DeletionDone { id, session }, b"", world).map(drop)
     }
 
     fn list(&mut self, id: Id, world: &mut World) -> Result<(), Stop> {

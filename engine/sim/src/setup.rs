@@ -14,7 +14,7 @@ pub const SESSION: &str = "ses_00000000000000a1";
 /// The providers, with models that take each of their ways.
 const PROVIDERS: [(&str, &[&str]); 5] = [
     ("anthropic", &["claude-opus-4-7", "claude-sonnet-4-5"]),
-    ("openai", &["gpt-5.5", "local-model"]),
+    ("openai", &["gpt-5.5", "local-model", "auto"]),
     ("openrouter", &["anthropic/claude-sonnet-4.5", "openai/gpt-5"]),
     ("databricks", &["goose-claude-4-6-sonnet", "llama"]),
     ("databricks_v2", &["databricks-gpt-5-5", "databricks-claude-opus-4-7", "gemini"]),
@@ -166,6 +166,8 @@ fn settings(dice: &mut Dice, provider: &str, model: &str) -> Value {
         "max_parallel_tools": dice.within(1..9),
         "max_tool_result_text_bytes": dice.pick(&[51_200, 1_024]),
         "prompt_caching": dice.chance(500),
+        "prefer_mesh_for_auto": dice.chance(500),
+        "ask_permission": dice.chance(200),
         "effort": dice.pick(&[None, None, Some("low"), Some("high"), Some("max")]),
     })
 }

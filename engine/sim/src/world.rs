@@ -154,7 +154,11 @@ impl World {
     /// Says a line to the client.
     pub fn say(&mut self, line: &[u8]) -> Result<(), Stop> {
         self.note(|| format!("say {}", String::from_utf8_lossy(line)));
-        Ok(self.client.hear(line)?)
+        self.client.hear(line)?;
+        if let Some((wait_ms, response)) = self.client.response(line, &mut self.dice) {
+            self.schedule.after(wait_ms, None, Happening::Line(response));
+        }
+        Ok(())
     }
 
     /// Puts an input on the agenda; it may come twice.

@@ -12,12 +12,14 @@ const SHARE: u64 = 500;
 const SABOTAGED: u64 = 200;
 
 /// The kinds of records that a session is made of.
-const KINDS: [&str; 27] = [
+const KINDS: [&str; 34] = [
     "session_opened",
     "session_resumed",
     "option_selected",
     "close_requested",
     "session_closed",
+    "delete_requested",
+    "session_deleted",
     "turn_prompted",
     "line_refused",
     "steer_accepted",
@@ -25,6 +27,8 @@ const KINDS: [&str; 27] = [
     "model_selected",
     "steers_applied",
     "history_truncated",
+    "mesh_sought",
+    "mesh_answered",
     "round_asked",
     "summary_asked",
     "handoff_done",
@@ -33,6 +37,9 @@ const KINDS: [&str; 27] = [
     "end_objected",
     "round_answered",
     "attempt_failed",
+    "permission_asked",
+    "permission_answered",
+    "permission_expired",
     "calls_started",
     "call_finished",
     "skill_loaded",

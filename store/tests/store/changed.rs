@@ -1,39 +1,20 @@
 //! Records changed, removed or added behind the log's back, in a store that sled finds sound.
 
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use waxlog_store::{repair, verify, Log, OpenError, Options, Problem, ProblemKind, Reader};
 
-use crate::common::{all, fill, folder, open, readable};
+use crate::common::{all, fill, folder, open, open_sled, readable, BLOCK_BYTES};
 
 const RECORDS: u64 = 10;
 /// The length of what stands before the frame in a stored value.
 const PREFIX_BYTES: usize = 13;
-const LOCK_WAIT: Duration = Duration::from_secs(10);
-const LOCK_POLL: Duration = Duration::from_millis(5);
 
 fn tamper(dir: &Path, change: impl FnOnce(&sled::Db)) {
     let store = dir.join("segment-00000000000000000001/sled");
-    let db = open_sled(&store);
+    let db = open_sled(&store, BLOCK_BYTES);
     change(&db);
     let _ = db.flush().expect("flush");
-}
-
-/// Opens sled as the store does: a child that another test is starting holds a copy of the lock
-/// between its fork and its exec, so a lock that was let go of can be held for a moment more.
-fn open_sled(store: &Path) -> sled::Db {
-    let deadline = Instant::now() + LOCK_WAIT;
-    loop {
-        match sled::Config::new().path(store).flush_every_ms(None).open() {
-            Ok(db) => return db,
-            Err(error) if Instant::now() < deadline && error.to_string().contains("lock") => {
-                thread::sleep(LOCK_POLL);
-            }
-            Err(error) => panic!("open sled: {error}"),
-        }
-    }
 }
 
 fn record_key(global: u64) -> Vec<u8> {

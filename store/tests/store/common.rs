@@ -3,9 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use waxlog_store::{Log, NewRecord, Options, Reader, Record};
+
+/// The blocks of a new store.
+pub(crate) const BLOCK_BYTES: usize = 128 << 10;
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+const LOCK_POLL: Duration = Duration::from_millis(5);
 
 pub(crate) fn record(stream: &str, n: u64, raw: impl Into<Vec<u8>>) -> NewRecord {
     NewRecord {
@@ -61,6 +68,22 @@ pub(crate) fn fill(dir: &Path, options: Options, count: u64, raw_bytes: usize) -
 
 pub(crate) fn all(reader: &Reader) -> Vec<Record> {
     reader.all(1).expect("read").collect::<Result<_, _>>().expect("sound records")
+}
+
+/// Opens sled as the store does: a child that another test is starting holds a copy of the lock
+/// between its fork and its exec, so a lock that was let go of can be held for a moment more.
+pub(crate) fn open_sled(store: &Path, block_bytes: usize) -> sled::Db {
+    let config = sled::Config::new().path(store).segment_size(block_bytes).flush_every_ms(None);
+    let deadline = Instant::now() + LOCK_WAIT;
+    loop {
+        match config.open() {
+            Ok(db) => return db,
+            Err(error) if Instant::now() < deadline && error.to_string().contains("lock") => {
+                thread::sleep(LOCK_POLL);
+            }
+            Err(error) => panic!("open sled: {error}"),
+        }
+    }
 }
 
 /// The records before the first error, and whether there was none.

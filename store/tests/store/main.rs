@@ -1,5 +1,6 @@
 //! The log from outside: what a caller may rely on, also after kills, damage and a full disk.
 
+mod blocks;
 mod changed;
 mod common;
 mod disk_full;

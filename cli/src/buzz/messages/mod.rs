@@ -5,6 +5,8 @@ mod diff;
 mod read;
 mod send;
 
+pub(crate) use self::read::author_of;
+
 use structopt::StructOpt;
 
 use super::context::Context;

@@ -135,7 +135,7 @@ impl Search {
 }
 
 /// Who is meant: a key, or the only user of a name.
-fn author_of(context: &Context, who: &str) -> Result<PublicKey, Failure> {
+pub(crate) fn author_of(context: &Context, who: &str) -> Result<PublicKey, Failure> {
     match PublicKey::parse(who) {
         Ok(key) => return Ok(key),
         Err(error) if who.starts_with("npub1") => return Err(Failure::Usage(error.to_string())),

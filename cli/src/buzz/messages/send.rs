@@ -8,9 +8,8 @@ use std::path::PathBuf;
 use serde_json::json;
 use structopt::StructOpt;
 use waxlog_nostr::build::message::{forum_comment, forum_post, message, Text};
-use waxlog_nostr::build::{check_bytes, MAX_TEXT_BYTES};
+use waxlog_nostr::build::{check_bytes, BuildError, MAX_TEXT_BYTES};
 use waxlog_nostr::channel::{members, ChannelId};
-use waxlog_nostr::event::Tag;
 use waxlog_nostr::kind::{CHANNEL_MEMBERS, FORUM_COMMENT, FORUM_POST, MESSAGE, PROFILE};
 use waxlog_nostr::mention::{MentionError, Mentions, Named};
 use waxlog_nostr::thread::Thread;
@@ -53,6 +52,8 @@ impl Send {
         let mut content = text_or_stdin(self.content.clone())?;
         check_bytes("the message", &content, MAX_TEXT_BYTES).map_err(as_usage)?;
         let mentions = self.mentions(context, &content)?;
+        // Before anything is uploaded: what is uploaded stays on the relay.
+        let thread = self.reply_to.map(|parent| thread_under(context, &parent)).transpose()?;
         let mut attachments = Vec::new();
         for file in &self.file {
             let blob = upload::send_file(context, file).map_err(|error| Failure::Other(error.to_string()))?;
@@ -60,8 +61,14 @@ impl Send {
             content.push_str(&blob.markdown());
             attachments.push(blob.imeta());
         }
-        let draft = self.draft(context, &content, &mentions, &attachments)?;
-        let event = context.sign(draft)?;
+        let text = Text {
+            channel: self.channel,
+            content: &content,
+            mentions: &mentions,
+            attachments: &attachments,
+            now: context.now(),
+        };
+        let event = context.sign(self.draft(&text, thread.as_ref())?)?;
         let mut answer = written(&context.submit(&event)?);
         answer["mention_pubkeys"] = json!(event.tag_values("p").collect::<Vec<_>>());
         Ok(answer.into())
@@ -80,20 +87,12 @@ impl Send {
         }
     }
 
-    fn draft(
-        &self,
-        context: &Context,
-        content: &str,
-        mentions: &[PublicKey],
-        attachments: &[Tag],
-    ) -> Result<Draft, Failure> {
-        let thread = self.reply_to.map(|parent| thread_under(context, &parent)).transpose()?;
-        let text = Text { channel: self.channel, content, mentions, attachments, now: context.now() };
-        Ok(match (self.kind, &thread) {
-            (FORUM_COMMENT, Some(thread)) => forum_comment(&text, thread)?,
-            (FORUM_POST, _) => forum_post(&text)?,
-            _ => message(&text, thread.as_ref(), self.broadcast)?,
-        })
+    fn draft(&self, text: &Text<'_>, thread: Option<&Thread>) -> Result<Draft, BuildError> {
+        match (self.kind, thread) {
+            (FORUM_COMMENT, Some(thread)) => forum_comment(text, thread),
+            (FORUM_POST, _) => forum_post(text),
+            _ => message(text, thread, self.broadcast),
+        }
     }
 
     /// Whom the message calls: members of the channel only.

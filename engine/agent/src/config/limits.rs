@@ -63,6 +63,8 @@ pub struct Limits {
     pub hints: bool,
     /// Mark what a provider may cache.
     pub prompt_caching: bool,
+    /// Ask the client before a server's tool is called.
+    pub ask_permission: bool,
 }
 
 /// How often and how soon a dead MCP server is started again.
@@ -104,6 +106,7 @@ impl Limits {
             require_reply: flag(env, "BUZZ_AGENT_REQUIRE_REPLY", false)?,
             hints: !flag(env, "BUZZ_AGENT_NO_HINTS", false)?,
             prompt_caching: flag(env, "BUZZ_AGENT_PROMPT_CACHING", true)?,
+            ask_permission: flag(env, "WAXLOG_ASK_PERMISSION", false)?,
         })
     }
 

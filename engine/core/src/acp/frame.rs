@@ -13,6 +13,11 @@ use super::code;
 pub struct Id(String);
 
 impl Id {
+    /// An id of our own making.
+    pub fn of_text(text: &str) -> Id {
+        Id(Value::from(text).to_string())
+    }
+
     /// The JSON null, for answers to lines without a usable id.
     pub fn null() -> Id {
         Id("null".to_owned())
@@ -43,7 +48,14 @@ pub enum Frame {
         /// The parameters, null if absent.
         params: Value,
     },
-    /// An answer to a request of ours, or something with an id that is no request.
+    /// An answer to a request of ours.
+    Answer {
+        /// The id under which it was asked.
+        id: Id,
+        /// The result, or the text of the error.
+        outcome: Result<Value, String>,
+    },
+    /// Something with an id that is neither request nor answer.
     Other,
     /// Only white space.
     Blank,
@@ -65,7 +77,7 @@ impl Frame {
             Frame::Request { params, .. } | Frame::Notification { params, .. } => {
                 params.get("sessionId").and_then(Value::as_str).map(str::to_owned)
             }
-            Frame::Other | Frame::Blank | Frame::Bad { .. } => None,
+            Frame::Answer { .. } | Frame::Other | Frame::Blank | Frame::Bad { .. } => None,
         }
     }
 }
@@ -95,8 +107,23 @@ pub fn classify(line: &[u8]) -> Frame {
         }
         (Some(method), Some(id)) => Frame::Request { id, method, params },
         (Some(method), None) => Frame::Notification { method, params },
-        (None, Some(_)) => Frame::Other,
+        (None, Some(id)) => answer(id, &value),
         (None, None) => bad(Id::null(), code::INVALID_REQUEST, "jsonrpc: missing method and id".to_owned()),
+    }
+}
+
+/// A message with an id and without a method: an answer, if it has what an answer has.
+fn answer(id: Id, value: &Value) -> Frame {
+    if value.get("method").is_some() {
+        return Frame::Other;
+    }
+    match (value.get("result"), value.get("error")) {
+        (Some(result), None) => Frame::Answer { id, outcome: Ok(result.clone()) },
+        (_, Some(error)) => {
+            let text = error.get("message").and_then(Value::as_str).unwrap_or("an error without a message");
+            Frame::Answer { id, outcome: Err(text.to_owned()) }
+        }
+        (None, None) => Frame::Other,
     }
 }
 
@@ -170,8 +197,18 @@ mod tests {
     }
 
     #[test]
-    fn answers_and_blank_lines_are_passed_over() {
-        assert_eq!(classify(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#), Frame::Other);
+    fn answers_are_told_from_what_is_neither_and_from_blank_lines() {
+        let one: Id = serde_json::from_str("\"1\"").expect("an id");
+        let answer = |outcome| Frame::Answer { id: one.clone(), outcome };
+        assert_eq!(
+            classify(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
+            answer(Ok(Value::Object(serde_json::Map::new())))
+        );
+        assert_eq!(
+            classify(br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}"#),
+            answer(Err("no".to_owned()))
+        );
+        assert_eq!(classify(br#"{"jsonrpc":"2.0","id":1}"#), Frame::Other);
         assert_eq!(classify(br#"{"jsonrpc":"2.0","id":1,"method":7}"#), Frame::Other);
         assert_eq!(classify(b"  \t "), Frame::Blank);
         assert_eq!(classify(b""), Frame::Blank);

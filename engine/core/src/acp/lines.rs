@@ -15,6 +15,19 @@ pub fn result(id: &Id, result: &Value) -> Line {
     format!("{{\"id\":{},\"jsonrpc\":\"2.0\",\"result\":{result}}}", id.as_json()).into_bytes()
 }
 
+/// A request of ours.
+pub fn request(id: &Id, method: &str, params: &Value) -> Line {
+    format!("{{\"id\":{},\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{params}}}", id.as_json())
+        .into_bytes()
+}
+
+/// Nobody waits for the answer to our request `id` any more.
+pub fn cancel_request(id: &Id) -> Line {
+    let method = "$/cancel_request";
+    format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{{\"requestId\":{}}}}}", id.as_json())
+        .into_bytes()
+}
+
 /// The refusal of request `id`.
 pub fn error(id: &Id, code: i64, message: &str) -> Line {
     let error = json!({"code": code, "message": message});

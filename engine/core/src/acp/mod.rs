@@ -4,6 +4,7 @@ pub mod blocks;
 pub mod frame;
 pub mod lines;
 pub mod params;
+pub mod permission;
 
 /// Error codes of the wire.
 pub mod code {

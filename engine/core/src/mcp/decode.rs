@@ -1,4 +1,4 @@
-//! One line from an MCP server: what kind of message it is.
+//! One line of MCP: what kind of message it is.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,10 @@ use crate::json::from_outside;
 /// The code of an error answer that has no usable code of its own (JSON-RPC: internal error).
 const CODE_MISSING: i64 = -32603;
 
-/// What a line from a server is.
+/// The version of JSON-RPC that every message names.
+const JSON_RPC: &str = "2.0";
+
+/// What a line is, seen from its receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Inbound {
     /// An answer to one of our requests.
@@ -30,6 +33,8 @@ pub enum Inbound {
     Notification {
         /// What it is about.
         method: String,
+        /// What it says.
+        params: Value,
     },
     /// Nothing but white space.
     Blank,
@@ -78,13 +83,39 @@ pub fn decode(line: &[u8]) -> Inbound {
     }
 }
 
+/// Reads one line as a tool server does. A server acts on what it reads, so nothing but a message is mended into
+/// one: the bytes are UTF-8, the version of JSON-RPC is named, and an id is a text or a whole number.
+pub fn decode_request(line: &[u8]) -> Inbound {
+    if line.iter().all(u8::is_ascii_whitespace) {
+        return Inbound::Blank;
+    }
+    if std::str::from_utf8(line).is_err() {
+        return Inbound::Unparsable;
+    }
+    match from_outside::<Value>(line) {
+        Ok(Value::Object(message)) if message.get("jsonrpc").is_some_and(|version| version == JSON_RPC) => {
+            match classify(message) {
+                Inbound::Request { id, .. } if !is_id(&id) => Inbound::Unparsable,
+                inbound => inbound,
+            }
+        }
+        Ok(_) | Err(_) => Inbound::Unparsable,
+    }
+}
+
+fn is_id(id: &Value) -> bool {
+    id.is_string() || id.is_i64() || id.is_u64()
+}
+
 fn classify(mut message: Map<String, Value>) -> Inbound {
     let id = message.remove("id").filter(|id| !id.is_null());
     match (message.remove("method"), id) {
         (Some(Value::String(method)), Some(id)) => {
             Inbound::Request { id, method, params: message.remove("params").unwrap_or_default() }
         }
-        (Some(Value::String(method)), None) => Inbound::Notification { method },
+        (Some(Value::String(method)), None) => {
+            Inbound::Notification { method, params: message.remove("params").unwrap_or_default() }
+        }
         (None, Some(id)) => Inbound::Response { id, outcome: outcome(message) },
         _ => Inbound::Unparsable,
     }
@@ -121,7 +152,7 @@ mod tests {
         );
         assert_eq!(
             decode(br#"{"method":"notifications/progress","params":{}}"#),
-            Inbound::Notification { method: "notifications/progress".to_owned() }
+            Inbound::Notification { method: "notifications/progress".to_owned(), params: json!({}) }
         );
     }
 
@@ -167,6 +198,33 @@ mod tests {
         assert_eq!(decode(b" \t\r"), Inbound::Blank);
         for noise in [b"not json".as_slice(), b"[1]", b"42", br#"{"id":null,"result":1}"#, b"{}"] {
             assert_eq!(decode(noise), Inbound::Unparsable);
+        }
+    }
+
+    #[test]
+    fn a_server_takes_messages_of_the_named_version_only() {
+        let ping = decode_request(br#"{"jsonrpc":"2.0","id":4294967296123,"method":"ping"}"#);
+        let id = json!(4_294_967_296_123_u64);
+        assert_eq!(ping, Inbound::Request { id, method: "ping".to_owned(), params: Value::Null });
+        let cancelled = br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}"#;
+        assert_eq!(
+            decode_request(cancelled),
+            Inbound::Notification {
+                method: "notifications/cancelled".to_owned(),
+                params: json!({"requestId": "a"}),
+            }
+        );
+        assert_eq!(decode_request(b" \r"), Inbound::Blank);
+        for wrong in [
+            b"{not json".as_slice(),
+            b"[1]",
+            br#"{"id":1,"method":"ping"}"#,
+            br#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#,
+            br#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
+            br#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
+            b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}",
+        ] {
+            assert_eq!(decode_request(wrong), Inbound::Unparsable, "{}", String::from_utf8_lossy(wrong));
         }
     }
 

@@ -3,7 +3,9 @@
 use serde_json::{json, Value};
 use thiserror::Error;
 
-use crate::json::{compact, kind};
+use crate::json::kind;
+
+use super::answer::{error, line, result, METHOD_NOT_FOUND, PARSE_ERROR};
 
 /// The protocol version we offer. Servers may answer with another: we use nothing that differs.
 pub const PROTOCOL_VERSION: &str = "2025-11-25";
@@ -11,10 +13,6 @@ pub const PROTOCOL_VERSION: &str = "2025-11-25";
 /// The id of the first request on a connection, always `initialize`; later ids count up from it.
 pub const INITIALIZE_ID: u64 = 0;
 
-/// JSON-RPC: the line is not a message.
-const PARSE_ERROR: i64 = -32700;
-/// JSON-RPC: the method is not one we serve.
-const METHOD_NOT_FOUND: i64 = -32601;
 /// What we tell a server about a call that the client took back.
 const CANCEL_REASON: &str = "session cancelled";
 
@@ -83,27 +81,17 @@ pub fn cancelled(id: u64) -> Vec<u8> {
 
 /// Our answer to a request of the server: there are no roots, nobody can be asked, nothing is sampled.
 pub fn answer(id: &Value, method: &str) -> Vec<u8> {
-    let result = match method {
-        "ping" => json!({}),
-        "roots/list" => json!({ "roots": [] }),
-        "elicitation/create" => json!({ "action": "decline" }),
-        _ => {
-            return line(&json!({
-                "error": { "code": METHOD_NOT_FOUND, "message": method },
-                "id": id,
-                "jsonrpc": "2.0",
-            }))
-        }
-    };
-    line(&json!({ "id": id, "jsonrpc": "2.0", "result": result }))
+    match method {
+        "ping" => result(id, json!({})),
+        "roots/list" => result(id, json!({ "roots": [] })),
+        "elicitation/create" => result(id, json!({ "action": "decline" })),
+        _ => error(Some(id), METHOD_NOT_FOUND, method),
+    }
 }
 
 /// Our answer to a line that is no message; there is no id to answer to.
 pub fn parse_error() -> Vec<u8> {
-    line(&json!({
-        "error": { "code": PARSE_ERROR, "message": "Parse error" },
-        "jsonrpc": "2.0",
-    }))
+    error(None, PARSE_ERROR, "Parse error")
 }
 
 fn request(id: u64, method: &str, params: Value) -> Value {
@@ -113,12 +101,6 @@ fn request(id: u64, method: &str, params: Value) -> Value {
 /// Every request but `initialize` has a progress token, so tokens run one behind ids.
 fn progress(id: u64) -> Value {
     json!({ "progressToken": id.saturating_sub(INITIALIZE_ID + 1) })
-}
-
-fn line(message: &Value) -> Vec<u8> {
-    let mut line = compact(message).into_bytes();
-    line.push(b'\n');
-    line
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Everything here is a pure function of bytes and limits. The agent writes what [`encode`] builds and
 //! records what comes back; the fold gives the recorded line to [`shape_result`], live and in replay alike.
 
+pub mod answer;
 mod backoff;
 mod catalogue;
 mod decode;
@@ -15,7 +16,7 @@ mod result;
 
 pub use backoff::{backoff_ms, JITTER_MAX_PERMILLE};
 pub use catalogue::{check_server_count, Catalogue, CatalogueError, Tool, SERVERS_MAX, TOOLS_MAX};
-pub use decode::{decode, Inbound, Outcome, RpcError};
+pub use decode::{decode, decode_request, Inbound, Outcome, RpcError};
 pub use elide::{clamp, elide_middle, ELISION_MARKER_BYTES};
 pub use event::ServerEvent;
 pub use listing::{ListingError, ToolSpec, ToolsPage, TOOL_DESCRIPTION_MAX_BYTES, TOOL_SCHEMA_MAX_BYTES};

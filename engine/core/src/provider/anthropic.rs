@@ -15,6 +15,7 @@ pub(super) const SPEC: Spec = Spec {
     credential: Credential::ApiKey,
     headers: &[],
     has_api_modes: false,
+    has_mesh: false,
     least_effort: Effort::Low,
     retry: Retry::Common { repeats_auth: false },
     route,

@@ -16,8 +16,8 @@ use crate::dialect::Dialect;
 use crate::effort::Effort;
 
 /// Every provider, in the order in which error texts list them.
-const PROVIDERS: [&Spec; 5] =
-    [&anthropic::SPEC, &openai::SPEC, &openrouter::SPEC, &databricks::SPEC, &databricks_v2::SPEC];
+const PROVIDERS: &[&Spec] =
+    &[&anthropic::SPEC, &openai::SPEC, &openrouter::SPEC, &databricks::SPEC, &databricks_v2::SPEC];
 
 /// What there is to know of a provider.
 #[derive(Debug)]
@@ -42,6 +42,8 @@ pub struct Spec {
     pub headers: &'static [(&'static str, &'static str)],
     /// Whether the user may choose between the two OpenAI wires.
     pub has_api_modes: bool,
+    /// Whether there may be a relay mesh behind its model `auto`.
+    pub has_mesh: bool,
     /// The least effort that may be configured.
     pub least_effort: Effort,
     /// Which failures are tried again.
@@ -145,7 +147,7 @@ impl Provider {
     /// The provider that a user's word chooses: trimmed, in any case.
     pub fn of_word(word: &str) -> Option<Provider> {
         let word = word.trim().to_lowercase();
-        PROVIDERS.into_iter().find(|spec| spec.words.contains(&word.as_str())).map(Provider)
+        PROVIDERS.iter().find(|spec| spec.words.contains(&word.as_str())).map(|spec| Provider(spec))
     }
 
     /// What there is to know of it.
@@ -155,12 +157,13 @@ impl Provider {
 
     /// All of them, in the order of the table.
     pub fn all() -> impl Iterator<Item = Provider> {
-        PROVIDERS.into_iter().map(Provider)
+        PROVIDERS.iter().map(|spec| Provider(spec))
     }
 
     /// The words that choose a provider, for error texts.
     pub fn words() -> String {
-        PROVIDERS.map(|spec| spec.words[0]).join(", ")
+        let words: Vec<&str> = PROVIDERS.iter().map(|spec| spec.words[0]).collect();
+        words.join(", ")
     }
 }
 
@@ -187,7 +190,7 @@ impl Serialize for Provider {
 impl<'de> Deserialize<'de> for Provider {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Provider, D::Error> {
         let name = String::deserialize(deserializer)?;
-        let found = PROVIDERS.into_iter().find(|spec| spec.name == name).map(Provider);
+        let found = Provider::all().find(|provider| provider.spec().name == name);
         found.ok_or_else(|| serde::de::Error::custom(format!("unknown provider `{name}`")))
     }
 }

@@ -15,6 +15,7 @@ pub(super) const SPEC: Spec = Spec {
     credential: Credential::Bearer,
     headers: &[],
     has_api_modes: true,
+    has_mesh: true,
     least_effort: Effort::None,
     retry: Retry::Common { repeats_auth: true },
     route,

@@ -15,6 +15,7 @@ pub(super) const SPEC: Spec = Spec {
     credential: Credential::Bearer,
     headers: &[("HTTP-Referer", "https://github.com/block/buzz"), ("X-OpenRouter-Title", "Buzz")],
     has_api_modes: false,
+    has_mesh: false,
     least_effort: Effort::None,
     retry: Retry::Openrouter,
     route,

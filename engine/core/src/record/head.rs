@@ -7,7 +7,9 @@ use crate::dialect::Dialect;
 use crate::evidence::Evidence;
 use crate::mcp::ServerEvent;
 
-use super::outcome::{CallOutcome, Failure, Hook, HookOutcome, Objection, Outcome, StartedCall};
+use super::outcome::{
+    CallOutcome, Failure, Hook, HookOutcome, Objection, Outcome, PermissionAnswer, StartedCall,
+};
 use super::session::{SessionOpened, SessionOption};
 
 /// What happened. The names are the record kinds.
@@ -42,6 +44,16 @@ pub enum Head {
     SessionClosed {
         /// The request.
         id: Id,
+    },
+    /// Input. The client wants the session off its list for good. Raw: the line, if the session was open.
+    DeleteRequested {
+        /// The request; `None` if the connection answers it.
+        id: Option<Id>,
+    },
+    /// Decision. The session is off the list and comes back no more. Its records stay: the log only grows.
+    SessionDeleted {
+        /// The request; `None` if the connection answers it.
+        id: Option<Id>,
     },
     /// Input. A prompt was accepted and a turn began. Raw: the line.
     TurnPrompted {
@@ -91,6 +103,19 @@ pub enum Head {
         items: usize,
         /// Their size in bytes.
         bytes: u64,
+    },
+    /// Decision. Before a request for the model `auto`, the mesh that may stand in for it is looked for.
+    MeshSought {
+        /// The request within the session that waits for it.
+        asked: u64,
+    },
+    /// Input. The mesh was looked for. Raw: the endpoint's list of models, if it was asked for one now and
+    /// gave it.
+    MeshAnswered {
+        /// The request within the session that waits for it.
+        asked: u64,
+        /// Whether the mesh is asked instead.
+        available: bool,
     },
     /// Decision. A request goes to the model. Raw: the new bytes of the evidence.
     RoundAsked {
@@ -187,6 +212,33 @@ pub enum Head {
         elapsed_ms: u64,
         /// The draw for the back-off, 0 to 999.
         jitter_permille: u16,
+    },
+    /// Decision. The client is asked whether a call may run.
+    PermissionAsked {
+        /// The round within the session.
+        asked: u64,
+        /// Which call of the round, from 0.
+        index: usize,
+        /// Digests of the lines said since the last decision.
+        said: Vec<String>,
+    },
+    /// Input. The client answered that. Raw: the line.
+    PermissionAnswered {
+        /// The round within the session.
+        asked: u64,
+        /// Which call of the round, from 0.
+        index: usize,
+        /// What it said.
+        answer: PermissionAnswer,
+    },
+    /// Input. The client did not answer that in time.
+    PermissionExpired {
+        /// The round within the session.
+        asked: u64,
+        /// Which call of the round, from 0.
+        index: usize,
+        /// The limit in seconds.
+        after_secs: u64,
     },
     /// Decision. Calls start.
     CallsStarted {

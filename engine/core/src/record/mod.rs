@@ -14,7 +14,9 @@ use serde_json::Value;
 use crate::acp::{blocks, Profile};
 
 pub use head::Head;
-pub use outcome::{CallOutcome, Failure, Hook, HookOutcome, Objection, Outcome, StartedCall, StopReason};
+pub use outcome::{
+    CallOutcome, Failure, Hook, HookOutcome, Objection, Outcome, PermissionAnswer, StartedCall, StopReason,
+};
 pub use session::{SessionOpened, SessionOption, Skill, Source};
 
 /// The version that this code writes for every kind.
@@ -61,13 +63,16 @@ impl Record {
             self.head,
             Head::SteersApplied { .. }
                 | Head::HistoryTruncated { .. }
+                | Head::MeshSought { .. }
                 | Head::RoundAsked { .. }
+                | Head::PermissionAsked { .. }
                 | Head::CallsStarted { .. }
                 | Head::SummaryAsked { .. }
                 | Head::HandoffDone { .. }
                 | Head::HooksAsked { .. }
                 | Head::EndObjected { .. }
                 | Head::SessionClosed { .. }
+                | Head::SessionDeleted { .. }
                 | Head::TurnEnded { .. }
         )
     }
@@ -127,12 +132,14 @@ pub fn decode_tagged<T: serde::de::DeserializeOwned>(
 }
 
 /// The kinds of [`Head`].
-const KINDS: [&str; 28] = [
+const KINDS: [&str; 35] = [
     "session_opened",
     "session_resumed",
     "option_selected",
     "close_requested",
     "session_closed",
+    "delete_requested",
+    "session_deleted",
     "turn_prompted",
     "line_refused",
     "steer_accepted",
@@ -140,6 +147,8 @@ const KINDS: [&str; 28] = [
     "model_selected",
     "steers_applied",
     "history_truncated",
+    "mesh_sought",
+    "mesh_answered",
     "round_asked",
     "summary_asked",
     "handoff_done",
@@ -148,6 +157,9 @@ const KINDS: [&str; 28] = [
     "end_objected",
     "round_answered",
     "attempt_failed",
+    "permission_asked",
+    "permission_answered",
+    "permission_expired",
     "calls_started",
     "call_finished",
     "skill_loaded",

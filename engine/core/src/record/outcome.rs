@@ -130,6 +130,27 @@ pub enum CallOutcome {
     Interrupted,
 }
 
+/// What the client said to the question whether a call may run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PermissionAnswer {
+    /// Yes, this time.
+    AllowOnce,
+    /// Yes, and the same tool for the rest of the session.
+    AllowAlways,
+    /// No, this time.
+    RejectOnce,
+    /// No, nor the same tool for the rest of the session.
+    RejectAlways,
+    /// The turn was taken back before anybody answered.
+    Cancelled,
+    /// An error, or nothing that means one of the above: no permission.
+    Unusable {
+        /// What is wrong with it.
+        text: String,
+    },
+}
+
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

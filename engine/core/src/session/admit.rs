@@ -4,6 +4,7 @@ use crate::acp::blocks;
 use crate::acp::code;
 use crate::acp::frame::{Frame, Id};
 use crate::acp::params;
+use crate::acp::permission;
 use crate::mcp::ServerEvent;
 use crate::record::{CallOutcome, Failure, Head, Hook, HookOutcome, Record, SessionOption};
 
@@ -76,6 +77,24 @@ pub enum Input {
         text: String,
         /// Whether that is an error.
         is_error: bool,
+    },
+    /// The client did not say in time whether a call may run.
+    PermissionExpired {
+        /// The round within the session.
+        asked: u64,
+        /// Which call of the round.
+        index: usize,
+        /// The limit in seconds.
+        after_secs: u64,
+    },
+    /// The mesh was looked for.
+    MeshAnswered {
+        /// The request within the session that waits for it.
+        asked: u64,
+        /// Whether the mesh is asked.
+        available: bool,
+        /// The endpoint's list of models, if it was asked for one now and gave it.
+        list: Vec<u8>,
     },
     /// Calls that were told to stop had their time.
     DrainExpired {
@@ -158,6 +177,14 @@ impl Session {
                 let loads = matches!(self.progress(asked, index), Some(Progress::Loading));
                 loads.then(|| Record { head, raw: text.into_bytes() })
             }
+            Input::PermissionExpired { asked, index, after_secs } => {
+                let head = Head::PermissionExpired { asked, index, after_secs };
+                self.is_questioned(asked, index).then(|| Record::bare(head))
+            }
+            Input::MeshAnswered { asked, available, list } => {
+                let head = Head::MeshAnswered { asked, available };
+                self.is_seeking(asked).then_some(Record { head, raw: list })
+            }
             Input::DrainExpired { asked } => {
                 let draining = self.is_calling(asked) && self.turn.as_ref().is_some_and(|t| t.cancelled);
                 draining.then(|| Record::bare(Head::DrainExpired { asked }))
@@ -179,6 +206,7 @@ impl Session {
         let (id, method, params) = match frame {
             Frame::Request { id, method, params } => (Some(id), method, params),
             Frame::Notification { method, params } if method == "session/cancel" => (None, method, params),
+            Frame::Answer { id, outcome } => return self.admit_answer(&id, &outcome, line),
             _ => return None,
         };
         let head = match (method.as_str(), id) {
@@ -188,9 +216,21 @@ impl Session {
             ("session/set_model", Some(id)) => admit_model(id, &params),
             ("session/set_config_option", Some(id)) => self.admit_option(id, &params),
             ("session/close", Some(id)) => Head::CloseRequested { id },
+            ("session/delete", Some(id)) => Head::DeleteRequested { id: Some(id) },
             _ => return None,
         };
         Some(Record { head, raw: line })
+    }
+
+    fn admit_answer(
+        &self,
+        id: &Id,
+        outcome: &Result<serde_json::Value, String>,
+        line: Vec<u8>,
+    ) -> Option<Record> {
+        let (session, asked, index) = permission::place_of(id)?;
+        let head = Head::PermissionAnswered { asked, index, answer: permission::answer(outcome) };
+        (session == self.id() && self.is_questioned(asked, index)).then_some(Record { head, raw: line })
     }
 
     fn admit_prompt(&self, id: Id, params: &serde_json::Value, draws: Draws) -> Head {
@@ -259,7 +299,7 @@ impl Session {
         calling && self.asked == asked
     }
 
-    fn progress(&self, asked: u64, index: usize) -> Option<&Progress> {
+    pub(super) fn progress(&self, asked: u64, index: usize) -> Option<&Progress> {
         match self.turn.as_ref().map(|t| &t.phase) {
             Some(Phase::Calling(slots)) if self.asked == asked => slots.get(index).map(|s| &s.progress),
             _ => None,

@@ -12,7 +12,8 @@ use crate::mcp::{self, CallResult};
 use crate::record::CallOutcome;
 use crate::skills;
 
-use super::state::{Phase, Progress, Session, Slot};
+use super::permission::REFUSED_TEXT;
+use super::state::{Leave, Phase, Progress, Session, Slot};
 use super::{Effect, INTERRUPTED_TEXT, REFLECTION};
 
 /// Gives every call an id of its own.
@@ -67,9 +68,12 @@ impl Session {
             }
             let tool = self.opened.catalogue.find(&call.name).filter(|t| !t.hook);
             let progress = match (tool, call.arguments) {
-                (Some(tool), Ok(arguments)) => {
-                    Progress::Waiting { server: tool.server, bare: tool.bare.clone(), arguments }
-                }
+                (Some(tool), Ok(arguments)) => match self.leave_for(&call.name) {
+                    Leave::Refused => self.fail_call(&call.id, REFUSED_TEXT.to_owned()),
+                    leave => {
+                        Progress::Waiting { leave, server: tool.server, bare: tool.bare.clone(), arguments }
+                    }
+                },
                 (None, _) => self.fail_call(&call.id, format!("unknown tool: {}", call.name)),
                 (Some(_), Err(what)) => self.fail_call(&call.id, what),
             };
@@ -85,10 +89,11 @@ impl Session {
 
     /// Starts calls: the lines, then the work.
     pub(super) fn start_calls(&mut self, indices: impl Iterator<Item = usize>) {
+        self.said.settle();
         let asked = self.asked;
         for index in indices {
             let Some(slot) = self.slot(index) else { continue };
-            let Progress::Waiting { server, bare, arguments } = &slot.progress else { continue };
+            let Progress::Waiting { server, bare, arguments, .. } = &slot.progress else { continue };
             let (id, tool, server, bare) = (slot.id.clone(), slot.name.clone(), *server, bare.clone());
             let arguments = Value::Object(arguments.clone());
             slot.progress = Progress::Started;
@@ -154,6 +159,12 @@ impl Session {
         }
     }
 
+    /// The time of calls that were told to stop is over.
+    pub(super) fn abort_calls(&mut self) {
+        self.outbox.push(Effect::AbortCalls);
+        self.cancel_calls(true);
+    }
+
     /// Once every call has its result, the history takes them in call order, whatever the order in which
     /// they came.
     pub(super) fn back_fill(&mut self) {
@@ -175,7 +186,7 @@ impl Session {
         self.remember(results);
     }
 
-    fn slot(&mut self, index: usize) -> Option<&mut Slot> {
+    pub(super) fn slot(&mut self, index: usize) -> Option<&mut Slot> {
         match self.turn.as_mut().map(|t| &mut t.phase) {
             Some(Phase::Calling(slots)) => slots.get_mut(index),
             _ => None,

@@ -11,7 +11,8 @@ use crate::record::{Head, Hook, Objection, Outcome, Record, StartedCall, StopRea
 use crate::rope::{Body, Rope};
 use crate::usage::Tally;
 
-use super::state::{Compacting, Compaction, Objectors, Phase, Progress, Session, Slot, Turn};
+use super::mesh::StandIn;
+use super::state::{Closing, Compacting, Compaction, Leave, Objectors, Phase, Progress, Session, Slot, Turn};
 
 impl Session {
     /// The decision that follows now; `None` while only an input can move the session.
@@ -19,9 +20,10 @@ impl Session {
     /// Pure and cheap to ask again: it changes nothing until its record is folded.
     pub fn decide(&self) -> Option<Record> {
         let Some(turn) = &self.turn else {
-            return self.closing.clone().map(|id| Record::bare(Head::SessionClosed { id }));
+            return self.closed();
         };
         match &turn.phase {
+            Phase::Boundary(_) if turn.stand_in == StandIn::Sought && !turn.cancelled => None,
             Phase::Boundary(compaction) => Some(self.at_boundary(turn, *compaction)),
             Phase::Asking { .. } => None,
             Phase::Compacting(compacting) => self.compact(compacting),
@@ -29,6 +31,14 @@ impl Session {
             Phase::Gate(stop, objectors) => self.at_gate(turn, *stop, objectors),
             Phase::Ending(outcome) => Some(self.end(turn, outcome.clone())),
         }
+    }
+
+    fn closed(&self) -> Option<Record> {
+        let head = match self.closing.clone()? {
+            Closing::Close(id) => Head::SessionClosed { id },
+            Closing::Delete(id) => Head::SessionDeleted { id },
+        };
+        Some(Record::bare(head))
     }
 
     /// The top of the loop. The order of the rules is part of the behaviour.
@@ -44,7 +54,7 @@ impl Session {
             return Record::bare(Head::SteersApplied { count: turn.steers.len() });
         }
         if compaction == Compaction::Due && self.wants_handoff() {
-            return self.ask_summary(turn);
+            return self.seek_mesh(turn).unwrap_or_else(|| self.ask_summary(turn));
         }
         let surplus = match compaction {
             Compaction::Due | Compaction::Skipped => self.history.surplus(settings.max_history_bytes),
@@ -55,7 +65,7 @@ impl Session {
             let bytes = gone.iter().map(Item::wire_bytes).sum();
             return Record::bare(Head::HistoryTruncated { items: surplus, bytes });
         }
-        self.ask(turn)
+        self.seek_mesh(turn).unwrap_or_else(|| self.ask(turn))
     }
 
     /// Whether the context window is so full that the session must go on from a summary.
@@ -77,7 +87,7 @@ impl Session {
         let (evidence, raw) = evidence::describe(&Rope::default(), &body);
         let head = Head::SummaryAsked {
             asked: self.asked + 1,
-            model: turn.model.clone(),
+            model: turn.asked_model().to_owned(),
             path: turn.route.path.clone(),
             dialect: turn.route.form.dialect,
             evidence,
@@ -102,7 +112,7 @@ impl Session {
             history: &self.history,
             max_context_tokens: self.opened.settings.max_context_tokens,
         });
-        dialect::summary_request(turn.route.form, &turn.model, &prompt)
+        dialect::summary_request(turn.route.form, turn.asked_model(), &prompt)
     }
 
     /// Between a summary and the history that it replaces.
@@ -175,12 +185,12 @@ impl Session {
     }
 
     fn ask(&self, turn: &Turn) -> Record {
-        let body = self.encoder.request(&turn.model, self.tools.as_ref());
+        let body = self.encoder.request(turn.asked_model(), self.tools.as_ref());
         let (evidence, raw) = evidence::describe(&self.previous, &body);
         let head = Head::RoundAsked {
             round: turn.round.saturating_add(1),
             asked: self.asked + 1,
-            model: turn.model.clone(),
+            model: turn.asked_model().to_owned(),
             path: turn.route.path.clone(),
             dialect: turn.route.form.dialect,
             evidence,
@@ -192,8 +202,13 @@ impl Session {
     /// Waiting calls start in call order while there is room for them.
     fn next_starts(&self, turn: &Turn, slots: &[Slot]) -> Option<Record> {
         // Skills are read before anything else runs: they may say how it should be done.
-        if turn.cancelled || slots.iter().any(|s| matches!(s.progress, Progress::Loading)) {
+        let loading = slots.iter().any(|slot| matches!(slot.progress, Progress::Loading));
+        let questioned = slots.iter().any(|slot| slot.leave() == Some(Leave::Asked));
+        if turn.cancelled || loading || questioned {
             return None;
+        }
+        if let Some(question) = self.next_question(slots) {
+            return Some(question);
         }
         let running = slots.iter().filter(|s| matches!(s.progress, Progress::Started)).count();
         let room = self.opened.settings.max_parallel_tools.max(1).saturating_sub(running);
@@ -241,8 +256,7 @@ impl Session {
     ///
     /// Nothing is run again: calls that have no result get one that says so.
     pub fn recovery(&self) -> Vec<Record> {
-        let closed = self.closing.clone().map(|id| Record::bare(Head::SessionClosed { id }));
-        self.interruption().into_iter().chain(closed).collect()
+        self.interruption().into_iter().chain(self.closed()).collect()
     }
 
     fn interruption(&self) -> Vec<Record> {

@@ -26,6 +26,13 @@ pub enum Effect {
         /// The exact bytes.
         body: Rope,
     },
+    /// Find out whether the mesh may be asked; the finding comes back as an input.
+    SeekMesh {
+        /// The request within the session that waits for it.
+        asked: u64,
+    },
+    /// The mesh failed: it is left alone for a while, by all sessions.
+    MeshFailed,
     /// Give up the request under way.
     StopAsking,
     /// Call a tool.
@@ -52,6 +59,15 @@ pub enum Effect {
         /// What is to be loaded: a skill's name, or a name, a slash and a file's path.
         name: Option<String>,
     },
+    /// The client has been asked whether a call may run: bound the wait for its answer.
+    AwaitPermission {
+        /// The round within the session; the end of the wait comes back under it.
+        asked: u64,
+        /// Which call of the round.
+        index: usize,
+    },
+    /// That wait is over.
+    PermissionSettled,
     /// Tell the calls under way to stop; an expired drain comes back as an input.
     StopCalls {
         /// The round within the session.

@@ -1,12 +1,14 @@
 //! Taking a record in: total, deterministic, and the only way in which a session changes.
 
+use std::collections::BTreeMap;
+
 use crate::acp::{blocks, lines, Profile};
 use crate::dialect::{self, Answer, AnswerError, Dialect, Encoder, Stop};
 use crate::effort;
 use crate::history::{Assistant, History, Item};
 use crate::mcp::ServerEvent;
 use crate::provider::ApiMode;
-use crate::record::{CallOutcome, Head, Outcome, Record, StopReason};
+use crate::record::{CallOutcome, Failure, Head, Outcome, Record, StopReason};
 use crate::retry::{Attempts, Failed, Timing, Verdict};
 use crate::rope::Rope;
 use crate::said::Said;
@@ -15,7 +17,10 @@ use crate::usage::{Tally, Usage};
 use super::admit::blocks_of;
 use super::calls::{for_history, unique_ids};
 use super::decide::invalid_prompt;
-use super::state::{Compaction, LastUsage, Objectors, Phase, Progress, Purpose, ServerState, Session, Turn};
+use super::mesh::StandIn;
+use super::state::{
+    Closing, Compaction, LastUsage, Objectors, Phase, Progress, Purpose, ServerState, Session, Turn,
+};
 use super::{Effect, CALLS_PER_ANSWER_MAX};
 
 impl Session {
@@ -28,8 +33,10 @@ impl Session {
         let encoder = Encoder::new(route.form, &opened.settings, &system_prompt);
         let mut session = Session {
             servers: ServerState::all(&opened.catalogue),
+            permissions: BTreeMap::new(),
             upgraded: opened.upgraded,
             closing: None,
+            deleted: false,
             opened,
             system_prompt,
             history: History::default(),
@@ -59,74 +66,53 @@ impl Session {
             Head::SessionOpened(_) => {}
             Head::SessionResumed { opened, tells_history } => self.resumed(opened, *tells_history),
             Head::OptionSelected { id, option, value } => self.option_selected(id, *option, value),
-            Head::CloseRequested { id } => {
-                self.closing = Some(id.clone());
-                self.cancelled();
-            }
-            Head::SessionClosed { id } => {
-                self.closing = None;
-                self.say(lines::result(id, &serde_json::json!({})));
-                self.outbox.push(Effect::Close);
+            Head::CloseRequested { id } => self.ends(Closing::Close(id.clone())),
+            Head::DeleteRequested { id } => self.ends(Closing::Delete(id.clone())),
+            Head::SessionClosed { id } => self.closed_for(Some(id)),
+            Head::SessionDeleted { id } => {
+                self.deleted = true;
+                self.closed_for(id.as_ref());
             }
             Head::TurnPrompted { id, run, .. } => self.prompted(id, run, &record.raw),
             Head::LineRefused { id, code, message } => {
                 self.say(lines::error(id, self.opened.profile.code(*code), message));
             }
             Head::SteerAccepted { id, message } => self.steered(id, message, &record.raw),
-            Head::CancelRequested { id } => {
-                if let Some(id) = id {
-                    self.say(lines::result(id, &serde_json::Value::Null));
-                }
-                self.cancelled();
-            }
-            Head::ModelSelected { id, model } => {
-                self.model_override = Some(model.clone());
-                let answer = serde_json::json!({"sessionId": self.id(), "modelId": model});
-                self.say(lines::result(id, &answer));
-            }
+            Head::CancelRequested { id } => self.cancel_requested(id.as_ref()),
+            Head::ModelSelected { id, model } => self.model_selected(id, model),
             Head::SteersApplied { count } => self.steers_applied(*count),
-            Head::HistoryTruncated { items, .. } => {
-                self.history.drop_front(*items);
-                self.encoder.drop_front(*items);
-            }
+            Head::HistoryTruncated { items, .. } => self.forget(*items),
             Head::SummaryAsked { .. } => self.summary_asked(),
-            Head::HandoffDone { count, items, bytes } => {
-                self.handoff_done(&record.raw);
-                self.outbox.push(Effect::Inform(format!(
-                    "handoff #{count} (history {} -> {} items; {} -> {} tokens)",
-                    items.0, items.1, bytes.0, bytes.1
-                )));
-            }
+            Head::HandoffDone { items, bytes, .. } => self.handoff_done(*items, *bytes, &record.raw),
             Head::HooksAsked { asked, hook, servers } => self.hooks_asked(*asked, *hook, servers),
             Head::HooksFinished { hook, servers, outcomes, .. } => {
                 self.hooks_finished(*hook, servers, outcomes, &record.raw);
             }
             Head::EndObjected { objections, reminder } => self.objected(objections, *reminder),
+            Head::MeshSought { asked } => self.mesh_sought(*asked),
+            Head::MeshAnswered { available, .. } => self.mesh_answered(*available),
             Head::RoundAsked { .. } => self.round_asked(),
             Head::RoundAnswered { elapsed_ms, jitter_permille, .. } => {
                 self.answered(&record.raw, *elapsed_ms, *jitter_permille);
             }
             Head::AttemptFailed { failure, retry_after_ms, elapsed_ms, jitter_permille, .. } => {
-                let body = String::from_utf8_lossy(&record.raw).into_owned();
-                let timing = Timing {
-                    retry_after_ms: *retry_after_ms,
-                    elapsed_ms: *elapsed_ms,
-                    jitter_permille: *jitter_permille,
-                };
-                self.judge(&body, timing, |failed, before| failed.judge(failure, before));
+                let (retry_after_ms, elapsed_ms) = (*retry_after_ms, *elapsed_ms);
+                let timing = Timing { retry_after_ms, elapsed_ms, jitter_permille: *jitter_permille };
+                self.attempt_failed(failure, timing, &record.raw);
             }
-            Head::CallsStarted { calls, .. } => {
-                self.said.settle();
-                self.start_calls(calls.iter().map(|c| c.index));
+            Head::PermissionAsked { index, .. } => self.permission_asked(*index),
+            Head::PermissionAnswered { asked, index, answer } => {
+                self.permission_answered(*asked, *index, answer)
             }
+            Head::PermissionExpired { asked, index, after_secs } => {
+                self.permission_expired(*asked, *index, *after_secs)
+            }
+            Head::CallsStarted { calls, .. } => self.start_calls(calls.iter().map(|c| c.index)),
             Head::CallFinished { index, outcome, .. } => self.finish_call(*index, outcome, &record.raw),
             Head::SkillLoaded { index, is_error, .. } => {
                 self.skill_loaded(*index, &String::from_utf8_lossy(&record.raw), *is_error);
             }
-            Head::DrainExpired { .. } => {
-                self.outbox.push(Effect::AbortCalls);
-                self.cancel_calls(true);
-            }
+            Head::DrainExpired { .. } => self.abort_calls(),
             Head::ServerChanged { server, change } => self.server_changed(*server, change),
             Head::KeepaliveTicked { .. } => {
                 self.say(lines::keepalive(self.id(), self.opened.profile));
@@ -159,6 +145,7 @@ impl Session {
             id: id.clone(),
             run: run.to_owned(),
             model,
+            stand_in: StandIn::Unknown,
             route,
             round: 0,
             cancelled: false,
@@ -179,7 +166,14 @@ impl Session {
         self.say(lines::queued_steer(self.id(), &run, message));
     }
 
-    fn cancelled(&mut self) {
+    fn cancel_requested(&mut self, id: Option<&crate::acp::frame::Id>) {
+        if let Some(id) = id {
+            self.say(lines::result(id, &serde_json::Value::Null));
+        }
+        self.cancelled();
+    }
+
+    pub(super) fn cancelled(&mut self) {
         let Some(turn) = self.turn.as_mut() else { return };
         turn.cancelled = true;
         match &turn.phase {
@@ -226,7 +220,7 @@ impl Session {
         let Some(turn) = self.turn.as_mut() else { return };
         turn.round = turn.round.saturating_add(1);
         self.asked += 1;
-        let body = self.encoder.request(&turn.model, self.tools.as_ref()).rope;
+        let body = self.encoder.request(turn.asked_model(), self.tools.as_ref()).rope;
         self.previous = body.clone();
         turn.phase = Phase::Asking { purpose: Purpose::Round, attempts: Attempts::default(), body };
         self.send(true, 0);
@@ -244,6 +238,13 @@ impl Session {
             path: turn.route.path.clone(),
             body: body.clone(),
         });
+    }
+
+    fn attempt_failed(&mut self, failure: &Failure, timing: Timing, body: &[u8]) {
+        let body = String::from_utf8_lossy(body).into_owned();
+        if !self.mesh_failed_at(failure, &body) {
+            self.judge(&body, timing, |failed, before| failed.judge(failure, before));
+        }
     }
 
     /// A failed attempt: the same bytes again, another wire, or the end of the turn.
@@ -278,14 +279,7 @@ impl Session {
         let Some(turn) = self.turn.as_mut() else { return };
         turn.route = self.opened.settings.route(&turn.model, true);
         let route = turn.route.clone();
-        turn.phase = match turn.phase {
-            // The round is asked again, so it must not count twice, nor may the history change in between.
-            Phase::Asking { purpose: Purpose::Round, .. } => {
-                turn.round = turn.round.saturating_sub(1);
-                Phase::Boundary(Compaction::Performed)
-            }
-            _ => Phase::Boundary(Compaction::Due),
-        };
+        self.ask_again();
         self.encode_for(&route);
     }
 
@@ -297,6 +291,7 @@ impl Session {
         self.account(&decoded.usage, purpose);
         match decoded.answer {
             Ok(answer) if purpose == Purpose::Summary => self.took_summary(answer.text),
+            Ok(answer) if self.mesh_garbled(&answer) => {}
             Ok(answer) => self.took_answer(answer),
             Err(error) => {
                 let text = error.to_string();
@@ -331,6 +326,7 @@ impl Session {
     }
 
     fn took_answer(&mut self, answer: Answer) {
+        self.stand_in(StandIn::Unknown);
         if !answer.reasoning.is_empty() {
             self.say(lines::thought(self.id(), &answer.reasoning));
         }

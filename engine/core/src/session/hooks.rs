@@ -11,6 +11,7 @@ use crate::mcp::{shape_result, ResultLimits};
 use crate::record::{Hook, HookOutcome, Objection, Outcome};
 use crate::retry::Attempts;
 
+use super::mesh::StandIn;
 use super::state::{Compacting, Compaction, Objectors, Phase, Purpose, Session};
 use super::Effect;
 
@@ -30,6 +31,7 @@ impl Session {
     }
 
     pub(super) fn took_summary(&mut self, summary: String) {
+        self.stand_in(StandIn::Unknown);
         if summary.trim().is_empty() {
             self.outbox
                 .push(Effect::Warn("a handoff summary was blank; the history is only truncated".into()));
@@ -40,6 +42,7 @@ impl Session {
     }
 
     pub(super) fn handoff_skipped(&mut self, outcome: &Outcome) {
+        self.stand_in(StandIn::Unknown);
         let why = match outcome {
             Outcome::Failed { message, .. } => message.as_str(),
             Outcome::Stopped(stop) => stop.as_str(),
@@ -49,14 +52,16 @@ impl Session {
     }
 
     /// The history becomes the summary and the last thing that the user said.
-    pub(super) fn handoff_done(&mut self, text: &[u8]) {
+    pub(super) fn handoff_done(&mut self, items: (usize, usize), bytes: (u64, u64), text: &[u8]) {
         let summary = Item::User(String::from_utf8_lossy(text).into_owned());
         let current = self.history.last_user().cloned();
-        let before = self.history.items().len();
-        self.history.drop_front(before);
-        self.encoder.drop_front(before);
+        self.forget(self.history.items().len());
         self.remember([summary].into_iter().chain(current).collect());
         self.handoffs += 1;
+        self.outbox.push(Effect::Inform(format!(
+            "handoff #{} (history {} -> {} items; {} -> {} tokens)",
+            self.handoffs, items.0, items.1, bytes.0, bytes.1
+        )));
         self.last_usage = None;
         self.set_phase(Phase::Boundary(Compaction::Performed));
     }

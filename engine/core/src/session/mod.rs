@@ -10,7 +10,9 @@ mod decide;
 mod effect;
 mod fold;
 mod hooks;
+mod mesh;
 mod options;
+mod permission;
 mod state;
 
 pub use admit::{Draws, Input};

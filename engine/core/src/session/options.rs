@@ -1,4 +1,4 @@
-//! Sessions that come back, and what a client may choose for one.
+//! Sessions that end and come back, and what a client may choose for one.
 
 use serde_json::{json, Value};
 
@@ -9,14 +9,15 @@ use crate::effort::Effort;
 use crate::history::{Item, ToolResult};
 use crate::record::{SessionOpened, SessionOption};
 
-use super::state::{ServerState, Session};
-use super::REFLECTION;
+use super::state::{Closing, ServerState, Session};
+use super::{Effect, REFLECTION};
 
 impl Session {
     /// The session goes on with new servers and settings. Its prompt and what was said stay as they were.
     pub(super) fn resumed(&mut self, opened: &SessionOpened, tells_history: bool) {
         self.upgraded |= opened.upgraded;
         self.servers = ServerState::all(&opened.catalogue);
+        self.permissions.clear();
         self.opened = SessionOpened { session: self.opened.session.clone(), ..opened.clone() };
         let route = self.opened.settings.route(&self.model(), self.upgraded);
         self.encode_for(&route);
@@ -56,6 +57,26 @@ impl Session {
             }
         }
         told
+    }
+
+    /// The session is to end; a turn under way ends first.
+    pub(super) fn ends(&mut self, closing: Closing) {
+        self.closing = Some(closing);
+        self.cancelled();
+    }
+
+    /// The session has ended, as request `id` wanted.
+    pub(super) fn closed_for(&mut self, id: Option<&Id>) {
+        self.closing = None;
+        if let Some(id) = id {
+            self.say(lines::result(id, &json!({})));
+        }
+        self.outbox.push(Effect::Close);
+    }
+
+    pub(super) fn model_selected(&mut self, id: &Id, model: &str) {
+        self.model_override = Some(model.to_owned());
+        self.say(lines::result(id, &json!({"sessionId": self.id(), "modelId": model})));
     }
 
     pub(super) fn option_selected(&mut self, id: &Id, option: SessionOption, value: &str) {

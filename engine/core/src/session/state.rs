@@ -1,6 +1,6 @@
 //! The state that a fold carries, and nothing else does.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::acp::blocks::Block;
 use crate::acp::frame::Id;
@@ -13,6 +13,7 @@ use crate::record::{Outcome, SessionOpened, StopReason};
 use crate::retry::Attempts;
 use crate::rope::{Chunk, Rope};
 use crate::said::Said;
+use crate::session::mesh::StandIn;
 use crate::session::Effect;
 use crate::skills;
 use crate::usage::Tally;
@@ -31,8 +32,11 @@ pub struct Session {
     pub(super) tally: Tally,
     pub(super) model_override: Option<String>,
     pub(super) upgraded: bool,
-    pub(super) closing: Option<Id>,
+    pub(super) closing: Option<Closing>,
+    pub(super) deleted: bool,
     pub(super) servers: Vec<ServerState>,
+    /// The tools, by qualified name, that the client has allowed or refused for the session.
+    pub(super) permissions: BTreeMap<String, bool>,
     pub(super) tools: Option<Chunk>,
     pub(super) turns: u64,
     pub(super) asked: u64,
@@ -40,6 +44,15 @@ pub struct Session {
     pub(super) turn: Option<Turn>,
     pub(super) said: Said,
     pub(super) outbox: Vec<Effect>,
+}
+
+/// How a session that is to end ends.
+#[derive(Clone, Debug)]
+pub(super) enum Closing {
+    /// It may come back.
+    Close(Id),
+    /// It may not.
+    Delete(Option<Id>),
 }
 
 /// What the last usage-bearing response said of its input, and how much history that was.
@@ -83,6 +96,7 @@ pub(super) struct Turn {
     pub(super) id: Id,
     pub(super) run: String,
     pub(super) model: String,
+    pub(super) stand_in: StandIn,
     pub(super) route: Route,
     pub(super) round: u32,
     pub(super) cancelled: bool,
@@ -162,6 +176,7 @@ pub(super) struct Slot {
 #[derive(Clone, Debug)]
 pub(super) enum Progress {
     Waiting {
+        leave: Leave,
         server: usize,
         bare: String,
         arguments: serde_json::Map<String, serde_json::Value>,
@@ -170,6 +185,29 @@ pub(super) enum Progress {
     /// A skill is being read for it.
     Loading,
     Done(ToolResult),
+}
+
+/// Whether the client lets a call run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leave {
+    /// It is to be asked.
+    Due,
+    /// It is being asked.
+    Asked,
+    /// It does, or need not be asked.
+    Given,
+    /// It does not.
+    Refused,
+}
+
+impl Slot {
+    /// What a call that waits waits for; `None` if it does not wait.
+    pub(super) fn leave(&self) -> Option<Leave> {
+        match self.progress {
+            Progress::Waiting { leave, .. } => Some(leave),
+            Progress::Started | Progress::Loading | Progress::Done(_) => None,
+        }
+    }
 }
 
 impl Session {
@@ -228,6 +266,11 @@ impl Session {
         self.turn.is_some()
     }
 
+    /// Whether its client has deleted it.
+    pub fn is_deleted(&self) -> bool {
+        self.deleted
+    }
+
     /// The request that a prompt now would send, were its text `text`: for checks after a recovery.
     pub fn next_request(&self, text: &str) -> Rope {
         let (mut next, model) = (self.clone(), self.model());
@@ -284,6 +327,12 @@ impl Session {
     pub(super) fn say(&mut self, line: Line) {
         self.said.add(&line);
         self.outbox.push(Effect::Say(line));
+    }
+
+    /// The oldest items leave the history.
+    pub(super) fn forget(&mut self, items: usize) {
+        self.history.drop_front(items);
+        self.encoder.drop_front(items);
     }
 
     /// Appends items to the history; results of one round come together.

@@ -1,11 +1,20 @@
 //! Drafts of events, from what a command was given: pure, with the limits that a relay would refuse too.
 
+pub mod agent_draft;
+pub mod archive;
 pub mod channel;
 pub mod diff;
 pub mod dm;
+pub mod emoji;
+pub mod git;
 pub mod message;
+pub mod moderation;
+pub mod note;
 pub mod reaction;
+pub mod repo;
+pub mod social;
 pub mod user;
+pub mod workflow;
 
 use crate::channel::{ChannelError, ChannelId};
 use crate::event::Draft;

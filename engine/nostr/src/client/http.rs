@@ -125,6 +125,11 @@ impl RelayHttp {
         &self.base
     }
 
+    /// The relay's URL as it may be shown: without a user or password.
+    pub fn shown(&self) -> String {
+        waxlog_http::without_user(&self.base)
+    }
+
     /// The relay's URL for WebSocket.
     pub fn socket_url(&self) -> String {
         socket_url(&self.base)
@@ -182,7 +187,13 @@ impl RelayHttp {
             let mut headers = self.signed("POST", url, Some(&body));
             headers.push(("content-type", Secret::new("application/json".to_owned())));
             self.client
-                .send_body(Method::Post, url, &headers, vec![body.clone()], self.settings.timeout)
+                .send_body(
+                    Method::Post,
+                    url,
+                    &headers,
+                    &[body.clone()].into_iter().collect(),
+                    self.settings.timeout,
+                )
                 .await
         })
         .await

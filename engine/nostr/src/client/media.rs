@@ -172,7 +172,9 @@ impl RelayHttp {
                     ("x-sha-256", Secret::new(media.sha256.clone())),
                 ];
                 headers.extend(self.owner_header());
-                self.client.send_body(Method::Put, url, &headers, media.chunks.clone(), timeout).await
+                self.client
+                    .send_body(Method::Put, url, &headers, &media.chunks.iter().cloned().collect(), timeout)
+                    .await
             })
             .await?;
         read(url, "a blob's descriptor", &answer).map(|object: serde_json::Map<_, _>| Blob(object.into()))

@@ -4,7 +4,7 @@ use serde_json::json;
 use waxlog_nostr::channel::{self, ChannelType, Role, Visibility, MAX_TTL_SECONDS};
 use waxlog_nostr::{Event, PublicKey};
 
-use super::{invalid, refused, Effect, Fault, Facts, Judged, Verdict};
+use super::{invalid, refused, Effect, Facts, Fault, Judged, Verdict};
 use crate::channel::{Channel, ChannelId};
 use crate::live::Whom;
 use crate::reply::Reply;
@@ -105,7 +105,11 @@ fn change_managed(event: &Event, channel: &mut Channel, effects: &mut Vec<Effect
             channel.renew(now);
             effects.push(Effect::Tell(id, json!({"type": "channel_unarchived", "actor": actor})));
             // Members that dropped the channel when it closed take it up again by this.
-            effects.extend(channel.members.keys().map(|target| Effect::Added { channel: id, target: *target, actor }));
+            effects.extend(channel.members.keys().map(|target| Effect::Added {
+                channel: id,
+                target: *target,
+                actor,
+            }));
         }
         None | Some("true" | "false") => {}
         Some(text) => return Err(invalid(format!("archived must be true or false, got {text:?}"))),
@@ -121,7 +125,8 @@ fn change_shared(event: &Event, channel: &mut Channel, effects: &mut Vec<Effect>
     }
     if let Some(purpose) = event.tag_value("purpose") {
         channel.purpose = filled(Some(purpose));
-        effects.push(Effect::Tell(id, json!({"type": "purpose_changed", "actor": actor, "purpose": purpose})));
+        effects
+            .push(Effect::Tell(id, json!({"type": "purpose_changed", "actor": actor, "purpose": purpose})));
     }
     if let Some(model) = event.tag_value("model") {
         channel.model = filled(Some(model));
@@ -170,7 +175,9 @@ fn parse_ttl(text: &str) -> Judged<Option<u64>> {
         return Ok(None);
     }
     let seconds = text.parse().ok().filter(|seconds| (1..=u64::from(MAX_TTL_SECONDS)).contains(seconds));
-    seconds.map(Some).ok_or_else(|| invalid(format!("ttl must be a positive number of seconds, got {text:?}")))
+    seconds
+        .map(Some)
+        .ok_or_else(|| invalid(format!("ttl must be a positive number of seconds, got {text:?}")))
 }
 
 fn filled(text: Option<&str>) -> Option<String> {

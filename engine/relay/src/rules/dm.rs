@@ -72,7 +72,8 @@ fn direct_channel<'a>(event: &Event, facts: &'a Facts<'_>) -> Judged<&'a Channel
 }
 
 fn named_people(event: &Event) -> Judged<Vec<PublicKey>> {
-    let parse = |value: &str| value.parse().map_err(|_| invalid(format!("a p tag must be a key, got {value:?}")));
+    let parse =
+        |value: &str| value.parse().map_err(|_| invalid(format!("a p tag must be a key, got {value:?}")));
     let people: Vec<_> = event.tag_values("p").map(parse).collect::<Result<_, _>>()?;
     match people.is_empty() {
         true => Err(invalid("a p tag with someone's key is required")),

@@ -85,7 +85,9 @@ fn is_catalog(event: &Event) -> Judged<()> {
     let id = only(event, "d")?;
     let is_clean = !id.chars().any(|sign| sign.is_whitespace() || sign.is_control());
     if !is_clean || !(1..=MAX_SLUG_CHARS).contains(&id.chars().count()) {
-        return Err(invalid(format!("a catalogue's d must be 1 to {MAX_SLUG_CHARS} characters without blanks")));
+        return Err(invalid(format!(
+            "a catalogue's d must be 1 to {MAX_SLUG_CHARS} characters without blanks"
+        )));
     }
     is_shared_well(event)
 }
@@ -113,15 +115,20 @@ fn is_reminder(event: &Event, now: u64) -> Judged<()> {
         return Err(invalid("a reminder has at most one not_before tag"));
     };
     let Some(tag) = first else { return Ok(()) };
-    let not_before = tag.get(1).and_then(|text| canonical_number(text)).filter(|time| *time <= MAX_REMINDER_TIME);
+    let not_before =
+        tag.get(1).and_then(|text| canonical_number(text)).filter(|time| *time <= MAX_REMINDER_TIME);
     let not_before = not_before.ok_or_else(|| {
-        invalid(format!("not_before must be a whole number without leading zeros, at most {MAX_REMINDER_TIME}"))
+        invalid(format!(
+            "not_before must be a whole number without leading zeros, at most {MAX_REMINDER_TIME}"
+        ))
     })?;
     if not_before > now + MAX_REMINDER_AHEAD_SECS {
         return Err(invalid(format!("not_before must be at most {MAX_REMINDER_AHEAD_SECS} s ahead")));
     }
     match event.tag_value("expiration").and_then(canonical_number) {
-        Some(expiration) if expiration <= not_before => Err(invalid("expiration must be later than not_before")),
+        Some(expiration) if expiration <= not_before => {
+            Err(invalid("expiration must be later than not_before"))
+        }
         _ => Ok(()),
     }
 }

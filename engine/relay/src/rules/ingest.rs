@@ -4,10 +4,11 @@ use waxlog_nostr::kind::*;
 use waxlog_nostr::Event;
 
 use super::{channel, deletion, dm, envelope, invalid, last_target, membership, message, reaction};
-use super::{refused, thread, Fault, Facts, Judged, Verdict};
+use super::{refused, thread, workflow, Facts, Fault, Judged, Verdict};
 use crate::channel::ChannelId;
 use crate::kinds;
 use crate::reply::{Reply, NOT_A_MEMBER};
+use crate::store::record::Stored;
 
 /// The answer to an event that is there already.
 pub(crate) const KNOWN: &str = "duplicate: already have this event";
@@ -30,7 +31,12 @@ pub(crate) fn judge(event: &Event, facts: &Facts<'_>) -> Judged<Verdict> {
     let verdict = apply_rules(event, channel, facts)?;
     is_writable(event, channel.as_ref(), facts)?;
     envelope::check(event, facts)?;
-    if says_itself && facts.find(&event.id)?.is_some() {
+    let is_known = match facts.find(&event.id)? {
+        // Taken back and given again within a second, a reaction is the same event.
+        Some((_, Stored::Gone(_))) => event.kind != REACTION,
+        found => found.is_some(),
+    };
+    if says_itself && is_known {
         return Err(known());
     }
     Ok(verdict)
@@ -69,6 +75,7 @@ fn apply_rules(event: &Event, channel: Option<ChannelId>, facts: &Facts<'_>) -> 
             DELETION => Ok(verdict.with(deletion::by_author(event, facts)?)),
             REACTION => reaction::judge(event, facts).map(|()| verdict),
             AGENT_PROFILE => Ok(verdict.with(membership::policy(event))),
+            WORKFLOW => workflow::define(verdict, event, facts),
             _ => Ok(verdict),
         };
     };

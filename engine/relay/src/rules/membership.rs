@@ -65,7 +65,9 @@ fn allows_adding(target: &PublicKey, actor: &PublicKey, facts: &Facts<'_>) -> Ju
         _ if target == actor => Ok(()),
         AddPolicy::Anyone => Ok(()),
         AddPolicy::OwnerOnly if facts.state.owns(actor, target) => Ok(()),
-        AddPolicy::OwnerOnly => Err(invalid("policy:owner_only: only the owner of this agent may add it to channels")),
+        AddPolicy::OwnerOnly => {
+            Err(invalid("policy:owner_only: only the owner of this agent may add it to channels"))
+        }
         AddPolicy::Nobody => Err(invalid("policy:nobody: this key is not added to channels by others")),
     }
 }

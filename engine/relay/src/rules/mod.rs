@@ -13,6 +13,7 @@ pub(crate) mod message;
 pub(crate) mod project;
 pub(crate) mod reaction;
 pub(crate) mod thread;
+pub(crate) mod workflow;
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -23,15 +24,18 @@ use waxlog_nostr::{Event, EventId, PublicKey};
 
 use crate::channel::{Channel, ChannelId};
 use crate::desk::Blobs;
+use crate::index::Index;
 use crate::live::Whom;
 use crate::reply::Reply;
 use crate::state::State;
 use crate::store::record::{Record, Stored, Thread};
 use crate::store::{key, Store, StoreError};
+use crate::writer::summary;
 
 /// What the rules may ask.
 pub(crate) struct Facts<'a> {
     pub(crate) store: &'a Store,
+    pub(crate) index: &'a Index,
     pub(crate) state: &'a State,
     pub(crate) relay: PublicKey,
     pub(crate) blobs: Option<&'a dyn Blobs>,
@@ -101,8 +105,8 @@ pub(crate) enum Effect {
     Hidden(PublicKey),
     /// The people of a direct conversation are told that it is there.
     DirectOpened(ChannelId),
-    /// A thread has more or fewer replies.
-    Summarize(ChannelId, EventId),
+    /// A thread has one more reply.
+    Replied { channel: ChannelId, root: EventId, reply: summary::Reply },
 }
 
 /// A refusal with the prefix `invalid:`.

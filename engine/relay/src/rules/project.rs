@@ -31,7 +31,10 @@ pub(crate) fn check(event: &Event) -> Judged<()> {
             return Err(invalid("a project's a tag has two or three elements"));
         }
         if !is_repository(&tag[1]) {
-            return Err(invalid(format!("a member must be 30617:<64 lower-case hex digits>:<d>, got {:?}", tag[1])));
+            return Err(invalid(format!(
+                "a member must be 30617:<64 lower-case hex digits>:<d>, got {:?}",
+                tag[1]
+            )));
         }
         if !seen.insert(&tag[1]) {
             return Err(invalid(format!("the member {:?} is named twice", tag[1])));

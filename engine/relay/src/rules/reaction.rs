@@ -2,7 +2,7 @@
 
 use waxlog_nostr::{Event, EventId};
 
-use super::{invalid, last_target, Fault, Facts, Judged};
+use super::{invalid, last_target, Facts, Fault, Judged};
 use crate::reply::Reply;
 use crate::store::key;
 use crate::store::record::Record;
@@ -23,7 +23,9 @@ pub(crate) fn target(event: &Event, facts: &Facts<'_>) -> Judged<Record> {
 pub(crate) fn judge(event: &Event, facts: &Facts<'_>) -> Judged<()> {
     let emoji_chars = event.content.chars().count();
     if emoji_chars > MAX_EMOJI_CHARS {
-        return Err(invalid(format!("a reaction has at most {MAX_EMOJI_CHARS} characters, got {emoji_chars}")));
+        return Err(invalid(format!(
+            "a reaction has at most {MAX_EMOJI_CHARS} characters, got {emoji_chars}"
+        )));
     }
     let Some(slot) = slot(event) else { return Ok(()) };
     match facts.store.get(&slot)? {

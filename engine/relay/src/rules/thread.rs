@@ -6,6 +6,7 @@ use waxlog_nostr::Event;
 use super::{invalid, Effect, Facts, Judged, Verdict};
 use crate::channel::ChannelId;
 use crate::store::record::Thread;
+use crate::writer::summary::Reply;
 
 /// Puts the event where its marks say, if they are true.
 pub(crate) fn place(
@@ -19,7 +20,9 @@ pub(crate) fn place(
     let parent = facts.record(&claim.parent)?.ok_or_else(|| invalid("reply parent not found"))?;
     match parent.channel {
         None => return Err(invalid("parent event has no channel association")),
-        Some(other) if other != *channel => return Err(invalid("parent event belongs to a different channel")),
+        Some(other) if other != *channel => {
+            return Err(invalid("parent event belongs to a different channel"))
+        }
         Some(_) => {}
     }
     let root = parent.thread.map_or(parent.event.id, |thread| thread.root);
@@ -30,6 +33,8 @@ pub(crate) fn place(
     if u32::from(depth) > MAX_DEPTH {
         return Err(invalid("thread depth limit exceeded"));
     }
-    verdict.thread = Some(Thread { root, parent: claim.parent, depth, broadcast: thread::is_broadcast(event) });
-    Ok(verdict.with([Effect::Summarize(*channel, root)]))
+    verdict.thread =
+        Some(Thread { root, parent: claim.parent, depth, broadcast: thread::is_broadcast(event) });
+    let reply = Reply { author: event.pubkey, created_at: event.created_at, is_direct: depth == 1 };
+    Ok(verdict.with([Effect::Replied { channel: *channel, root, reply }]))
 }

@@ -183,7 +183,10 @@ fn take_in(desk: &Desk, hub: &Hub, job: Job) -> Settling {
     let number = hub.number();
     match job {
         Job::Reap => {
-            let (live, ticket) = desk.reap(now_seconds());
+            let (live, ticket) = desk.reap(now_seconds()).unwrap_or_else(|error| {
+                log::error!("channels could not be looked through for those whose time has passed: {error}");
+                (Vec::new(), None)
+            });
             Settling { number, live, ticket, answer: None }
         }
         Job::Submit(check, answer) => match check.take() {

@@ -5,9 +5,8 @@ use waxlog_nostr::frame::{MAX_FILTERS, MAX_SUBSCRIPTION_ID_BYTES};
 use waxlog_nostr::PublicKey;
 
 use super::limits::Limits;
+use crate::query::MAX_LIMIT;
 
-/// The most rows of one filter's answer.
-const MAX_ROWS: usize = 1_000;
 /// How far ahead a reminder may lie, in seconds.
 const MAX_REMINDER_SECONDS: u64 = 31_536_000;
 /// What the relay speaks, in order.
@@ -29,7 +28,7 @@ pub(crate) fn document(limits: &Limits, relay_key: &PublicKey) -> Value {
             "max_message_length": limits.frame_bytes,
             "max_subscriptions": limits.subscriptions,
             "max_filters": MAX_FILTERS,
-            "max_limit": MAX_ROWS,
+            "max_limit": MAX_LIMIT,
             "max_subid_length": MAX_SUBSCRIPTION_ID_BYTES,
             "min_pow_difficulty": null,
             "auth_required": true,

@@ -19,6 +19,9 @@ const CHANNEL: u8 = b'c';
 const OWNER: u8 = b'o';
 const POLICY: u8 = b'p';
 const COMMAND: u8 = b'x';
+const SUMMARY: u8 = b's';
+const MANIFEST: u8 = b'M';
+const BLOCK: u8 = b'B';
 const BY_KIND: u8 = b'K';
 const BY_AUTHOR: u8 = b'A';
 const BY_TAG: u8 = b'T';
@@ -54,9 +57,9 @@ impl Place {
         Self { time: !created_at, id: 0, seq: 0 }
     }
 
-    /// The place right after all of this time and id.
-    pub(crate) fn beyond(created_at: u64, id: &EventId) -> Self {
-        Self { time: !created_at, id: mark(id.as_bytes()), seq: u64::MAX }
+    /// The first place of this time and id.
+    pub(crate) fn at(created_at: u64, id: &EventId) -> Self {
+        Self { time: !created_at, id: mark(id.as_bytes()), seq: 0 }
     }
 
     pub(crate) fn created_at(self) -> u64 {
@@ -130,7 +133,10 @@ pub(crate) fn id(id: &EventId) -> Vec<u8> {
 /// The head of a replaceable or addressable event's key.
 pub(crate) fn head(kind: u16, author: &PublicKey, channel: Option<&ChannelId>, identifier: &str) -> Vec<u8> {
     let channel = channel.map_or(&[][..], |channel| &channel.as_bytes()[..]);
-    join(HEAD, &[&hash(&[&kind.to_be_bytes(), author.as_bytes(), channel, identifier.as_bytes()])[..ID_BYTES]])
+    join(
+        HEAD,
+        &[&hash(&[&kind.to_be_bytes(), author.as_bytes(), channel, identifier.as_bytes()])[..ID_BYTES]],
+    )
 }
 
 /// The active reaction of an author to a target with an emoji.
@@ -167,6 +173,21 @@ pub(crate) fn command(id: &EventId) -> Vec<u8> {
     join(COMMAND, &[id.as_bytes()])
 }
 
+/// Which runs the index has.
+pub(crate) fn manifest() -> Vec<u8> {
+    vec![MANIFEST]
+}
+
+/// The block of a run that begins with this index key.
+pub(crate) fn block(run: u64, first: &[u8]) -> Vec<u8> {
+    join(BLOCK, &[&run.to_be_bytes(), first])
+}
+
+/// The counts of a thread.
+pub(crate) fn summary(root: &EventId) -> Vec<u8> {
+    join(SUMMARY, &[root.as_bytes()])
+}
+
 pub(crate) fn kinds() -> [u8; 1] {
     [BY_KIND]
 }
@@ -201,6 +222,11 @@ pub(crate) fn in_thread(created_at: u64, id: &EventId, seq: u64) -> Place {
     Place { time: created_at, id: mark(id.as_bytes()), seq }
 }
 
+/// The first place in a thread that is later than this second.
+pub(crate) fn thread_after(created_at: u64) -> Place {
+    Place { time: created_at.saturating_add(1), id: 0, seq: 0 }
+}
+
 /// The messages that hold a word.
 pub(crate) fn by_word(word: &str) -> Vec<u8> {
     join(BY_WORD, &[word.as_bytes(), &[0]])
@@ -229,7 +255,7 @@ mod tests {
         let older_higher_id = Place::of(10, &id(2), 3);
         assert!(newer < older && older < older_higher_id);
         assert!(Place::until(10) < older && newer < Place::until(10));
-        assert!(Place::beyond(10, &id(1)) > older && Place::beyond(10, &id(1)) < older_higher_id);
+        assert!(Place::at(10, &id(1)) <= older && Place::at(10, &id(1)) > newer);
         let key = with_place(by_kind(7), older);
         assert_eq!(Place::at_end_of(&key), Some(older));
         assert_eq!(kind_of(&key), Some(7));

@@ -9,8 +9,8 @@ use crate::store::key::{self, Place};
 use crate::store::record::Record;
 use crate::words;
 
-/// The keys of an event in the indexes, with their values.
-pub(super) fn entries(record: &Record, seq: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
+/// The keys of an event in the index.
+pub(crate) fn keys(record: &Record, seq: u64) -> Vec<Vec<u8>> {
     let event = &record.event;
     let place = Place::of(event.created_at, &event.id, seq);
     let mut keys = vec![
@@ -35,14 +35,15 @@ pub(super) fn entries(record: &Record, seq: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
         tag('h', &channel.to_string());
     }
     if kinds::is_searchable(event.kind) {
-        keys.extend(words::indexed(&event.content).iter().map(|word| key::with_place(key::by_word(word), place)));
+        keys.extend(
+            words::indexed(&event.content).iter().map(|word| key::with_place(key::by_word(word), place)),
+        );
     }
-    let mut entries: Vec<_> = keys.into_iter().map(|key| (key, Vec::new())).collect();
     if let Some(thread) = record.thread {
         let place = key::in_thread(event.created_at, &event.id, seq);
-        entries.push((key::with_place(key::by_thread(&thread.root), place), vec![thread.depth]));
+        keys.push(key::with_place(key::by_thread(&thread.root), place));
     }
-    entries
+    keys
 }
 
 /// The key of the head that an event would be.
@@ -62,7 +63,7 @@ pub(super) fn reaction_key(record: &Record) -> Option<Vec<u8>> {
     (record.event.kind == REACTION).then(|| reaction::slot(&record.event)).flatten()
 }
 
-fn letter(name: &String) -> Option<char> {
+fn letter(name: &str) -> Option<char> {
     let mut signs = name.chars();
     let letter = signs.next().filter(char::is_ascii_alphabetic)?;
     signs.next().is_none().then_some(letter)

@@ -1,23 +1,27 @@
 //! The one writer: it turns a verdict into changes that go in together, and into what the relay says of it.
 
-mod index;
+pub(crate) mod index;
 mod said;
+pub(crate) mod summary;
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use waxlog_nostr::kind::{class, Class};
-use waxlog_nostr::{Draft, Event, Keys};
+use waxlog_nostr::{Draft, EventId, Keys};
 
 use crate::channel::{Channel, ChannelId};
+use crate::index::Index;
 use crate::live::{Live, LiveEvent};
-use crate::rules::{author, find, Effect, Verdict};
+use crate::reply::Checked;
+use crate::rules::{author, find, Effect, Facts};
 use crate::state::{Changes, State};
-use crate::store::record::{Record, Stored, Stub};
+use crate::store::record::{Record, Stored, Stub, Thread};
 use crate::store::{key, Batch, Store, StoreError};
 
 /// What one submission changes. Nothing of it is seen before [`Transaction::finish`] is applied.
 pub(crate) struct Transaction<'a> {
     store: &'a Store,
+    index: &'a Index,
     state: &'a State,
     keys: &'a Keys,
     now: u64,
@@ -25,6 +29,8 @@ pub(crate) struct Transaction<'a> {
     next_seq: u64,
     changes: Changes,
     live: Vec<Live>,
+    added: Vec<Vec<u8>>,
+    removed: Vec<Vec<u8>>,
 }
 
 /// A transaction that is ready to be applied.
@@ -33,6 +39,10 @@ pub(crate) struct Finished {
     pub(crate) changes: Changes,
     pub(crate) live: Vec<Live>,
     pub(crate) next_seq: u64,
+    /// Keys that the index gets.
+    pub(crate) added: Vec<Vec<u8>>,
+    /// Keys that the index loses.
+    pub(crate) removed: Vec<Vec<u8>>,
 }
 
 /// What became of an event that was to be stored.
@@ -45,26 +55,33 @@ pub(crate) enum Kept {
 }
 
 impl<'a> Transaction<'a> {
-    pub(crate) fn new(store: &'a Store, state: &'a State, keys: &'a Keys, next_seq: u64, now: u64) -> Self {
+    pub(crate) fn new(facts: &Facts<'a>, keys: &'a Keys, next_seq: u64) -> Self {
+        let Facts { store, index, state, now, .. } = *facts;
         let (batch, changes, live) = (Batch::default(), Changes::default(), Vec::new());
-        Self { store, state, keys, now, batch, next_seq, changes, live }
+        let (added, removed) = (Vec::new(), Vec::new());
+        Self { store, index, state, keys, now, batch, next_seq, changes, live, added, removed }
     }
 
-    /// Stores an event, if its verdict wants that, and lets its effects follow.
-    pub(crate) fn carry_out(&mut self, event: Event, verdict: Verdict) -> Result<Kept, StoreError> {
-        let Verdict { keep, channel, thread, effects, .. } = verdict;
-        if !keep {
-            self.batch.put(key::command(&event.id), Vec::new());
-        } else {
-            let record = Record { event, channel, thread };
-            if self.keep(&record)? == Kept::Older {
-                return Ok(Kept::Older);
-            }
-            self.renew(channel);
-            self.live.push(Live::Event(LiveEvent::new(record.event, channel)));
+    /// Stores an event and passes it on.
+    pub(crate) fn keep_and_pass(
+        &mut self,
+        checked: Checked,
+        channel: Option<ChannelId>,
+        thread: Option<Thread>,
+    ) -> Result<Kept, StoreError> {
+        let record = Record { event: checked.event, channel, thread };
+        if self.keep(&record)? == Kept::Older {
+            return Ok(Kept::Older);
         }
-        self.follow(effects)?;
+        self.renew(channel);
+        let (event, json) = (Arc::new(record.event), checked.json);
+        self.live.push(Live::Event(LiveEvent { event, json, channel }));
         Ok(Kept::Stored)
+    }
+
+    /// Keeps that a command was carried out.
+    pub(crate) fn mark_done(&mut self, command: &EventId) {
+        self.batch.put(key::command(command), Vec::new());
     }
 
     pub(crate) fn follow(&mut self, effects: Vec<Effect>) -> Result<(), StoreError> {
@@ -78,8 +95,8 @@ impl<'a> Transaction<'a> {
         for (of, policy) in &self.changes.policies {
             self.batch.put(key::policy(of), policy.as_str().as_bytes().to_vec());
         }
-        let Self { batch, changes, live, next_seq, .. } = self;
-        Ok(Finished { batch, changes, live, next_seq })
+        let Self { batch, changes, live, next_seq, added, removed, .. } = self;
+        Ok(Finished { batch, changes, live, next_seq, added, removed })
     }
 
     fn happen(&mut self, effect: Effect) -> Result<(), StoreError> {
@@ -95,7 +112,7 @@ impl<'a> Transaction<'a> {
                 if let Some((seq, Stored::Here(record))) = find(self.store, &id)? {
                     self.erase(seq, &record)?;
                     if let (Some(channel), Some(thread)) = (record.channel, record.thread) {
-                        self.summarize(channel, thread.root, Some(id))?;
+                        self.recount_replies(channel, thread.root, id)?;
                     }
                 }
             }
@@ -105,7 +122,7 @@ impl<'a> Transaction<'a> {
             Effect::Removed { channel, target, actor } => self.notify_removed(channel, target, actor)?,
             Effect::Hidden(viewer) => self.list_hidden(viewer)?,
             Effect::DirectOpened(channel) => self.announce_direct(channel)?,
-            Effect::Summarize(channel, root) => self.summarize(channel, root, None)?,
+            Effect::Replied { channel, root, reply } => self.count_reply(channel, root, reply)?,
         }
         Ok(())
     }
@@ -151,7 +168,7 @@ impl<'a> Transaction<'a> {
         let seq = self.next_seq;
         self.next_seq += 1;
         let number = seq.to_be_bytes().to_vec();
-        self.batch.put(key::body(seq), Stored::to_bytes_of(record)?);
+        self.batch.put(key::body(seq), record.to_bytes()?);
         self.batch.put(key::id(&record.event.id), number.clone());
         if let Some(slot) = slot {
             self.batch.put(slot, number.clone());
@@ -159,9 +176,7 @@ impl<'a> Transaction<'a> {
         if let Some(slot) = index::reaction_key(record) {
             self.batch.put(slot, number);
         }
-        for (key, value) in index::entries(record, seq) {
-            self.batch.put(key, value);
-        }
+        self.added.extend(index::keys(record, seq));
         self.changes.kinds.insert(record.event.kind);
         Ok(Kept::Stored)
     }
@@ -171,9 +186,7 @@ impl<'a> Transaction<'a> {
         let author = author(&record.event, &self.keys.public_key());
         let stub = Stub { author, kind: record.event.kind, channel: record.channel };
         self.batch.put(key::body(seq), Stored::Gone(stub).to_bytes()?);
-        for (key, _) in index::entries(record, seq) {
-            self.batch.delete(key);
-        }
+        self.removed.extend(index::keys(record, seq));
         for slot in [index::head_key(record), index::reaction_key(record)].into_iter().flatten() {
             if self.store.get(&slot)?.as_deref().and_then(key::number) == Some(seq) {
                 self.batch.delete(slot);
@@ -185,7 +198,8 @@ impl<'a> Transaction<'a> {
     /// The time of an event that must be newer than the head it replaces.
     fn time_after_head(&self, slot: &[u8]) -> Result<u64, StoreError> {
         let head = self.store.get(slot)?.as_deref().and_then(key::number);
-        let stored = head.map(|seq| self.store.read(&key::body(seq), Stored::from_bytes)).transpose()?.flatten();
+        let stored =
+            head.map(|seq| self.store.read(&key::body(seq), Stored::from_bytes)).transpose()?.flatten();
         let last = stored.and_then(Stored::here).map(|record| record.event.created_at);
         Ok(last.map_or(self.now, |last| self.now.max(last + 1)))
     }
@@ -194,13 +208,4 @@ impl<'a> Transaction<'a> {
 /// Whether events of this kind have one head for each key.
 fn has_head(kind: u16) -> bool {
     matches!(class(kind), Class::Replaceable | Class::Addressable)
-}
-
-/// A count of replies under a root, and who wrote them.
-#[derive(Debug, Default)]
-struct Replies {
-    direct: u64,
-    all: u64,
-    last_at: Option<u64>,
-    participants: BTreeMap<waxlog_nostr::PublicKey, ()>,
 }

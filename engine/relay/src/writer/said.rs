@@ -1,18 +1,15 @@
 //! What the relay says itself: channels and their members, what happened, who was added, what is hidden.
 
+use std::time::{Duration, UNIX_EPOCH};
+
 use serde_json::{json, Value};
 use waxlog_nostr::channel::{ChannelId, ChannelType, Visibility};
 use waxlog_nostr::kind::*;
-use waxlog_nostr::{Draft, EventId, PublicKey, Tag};
+use waxlog_nostr::{Draft, PublicKey, Tag};
 
-use super::{Replies, Transaction};
+use super::Transaction;
 use crate::channel::{is_elevated, Channel};
-use crate::live::{Live, LiveEvent};
-use crate::store::record::Stored;
 use crate::store::{key, StoreError};
-
-/// How many names a thread's summary holds.
-const MAX_PARTICIPANTS: usize = 100;
 
 impl Transaction<'_> {
     /// 39000, 39001 and 39002: what a channel is and who is in it, each newer than the one before.
@@ -20,7 +17,11 @@ impl Transaction<'_> {
         let Some(mut channel) = self.channel(&id).cloned() else { return Ok(()) };
         channel.announced_at = self.now.max(channel.announced_at + 1);
         let at = channel.announced_at;
-        let drafts = [(CHANNEL_METADATA, metadata(&channel)), (CHANNEL_ADMINS, admins(&channel)), (CHANNEL_MEMBERS, members(&channel))];
+        let drafts = [
+            (CHANNEL_METADATA, metadata(&channel)),
+            (CHANNEL_ADMINS, admins(&channel)),
+            (CHANNEL_MEMBERS, members(&channel)),
+        ];
         self.changes.channels.insert(id, channel);
         for (kind, tags) in drafts {
             self.say(Draft { kind, tags, content: String::new(), created_at: at }, Some(id))?;
@@ -93,70 +94,6 @@ impl Transaction<'_> {
         let draft = channel.members.keys().fold(draft, |draft, key| draft.tag(["p", &key.to_hex()]));
         self.say(draft, Some(id))
     }
-
-    /// 39005: how many replies a thread has, for those who are in the channel now. It is not stored.
-    /// `without` is a reply that goes by this transaction.
-    pub(super) fn summarize(
-        &mut self,
-        channel: ChannelId,
-        root: EventId,
-        without: Option<EventId>,
-    ) -> Result<(), StoreError> {
-        let mut replies = count_replies(self, root, without)?;
-        for live in &self.live {
-            // The reply that led here is not in the store yet.
-            let Live::Event(live) = live else { continue };
-            let thread = waxlog_nostr::thread::Thread::stored(&live.event).ok().flatten();
-            if let Some(thread) = thread.filter(|thread| thread.root == root) {
-                replies.add(live.event.pubkey, live.event.created_at, thread.parent == root);
-            }
-        }
-        let event = self.keys.sign(summary(channel, root, &replies, self.now));
-        self.live.push(Live::Event(LiveEvent::new(event, Some(channel))));
-        Ok(())
-    }
-}
-
-/// The summary of a thread as an event to sign.
-pub(crate) fn summary(channel: ChannelId, root: EventId, replies: &Replies, now: u64) -> Draft {
-    let participants: Vec<_> = replies.participants.keys().take(MAX_PARTICIPANTS).collect();
-    let content = json!({
-        "reply_count": replies.direct,
-        "descendant_count": replies.all,
-        "last_reply_at": replies.last_at,
-        "participants": participants,
-    });
-    let root = root.to_hex();
-    Draft::new(THREAD_SUMMARY, content.to_string(), now).tag(["e", &root]).tag(["d", &root]).tag(["h", &channel.to_string()])
-}
-
-fn count_replies(
-    transaction: &Transaction<'_>,
-    root: EventId,
-    without: Option<EventId>,
-) -> Result<Replies, StoreError> {
-    let prefix = key::by_thread(&root);
-    let mut replies = Replies::default();
-    let mut scan = transaction.store.scan(&prefix, &prefix);
-    while let Some(place) = scan.next_with(|key, _| Ok(key::Place::at_end_of(key)))? {
-        let Some(place) = place else { continue };
-        let stored = transaction.store.read(&key::body(place.seq), Stored::from_bytes)?;
-        let Some(record) = stored.and_then(Stored::here) else { continue };
-        let Some(thread) = record.thread.filter(|thread| thread.root == root) else { continue };
-        if Some(record.event.id) != without {
-            replies.add(record.event.pubkey, record.event.created_at, thread.depth == 1);
-        }
-    }
-    Ok(replies)
-}
-
-impl Replies {
-    fn add(&mut self, author: PublicKey, created_at: u64, is_direct: bool) {
-        self.all += 1;
-        self.direct += u64::from(is_direct);
-        self.last_at = self.last_at.max(Some(created_at));
-        self.participants.insert(author, ());
-    }
 }
 
 fn tag<const N: usize>(values: [&str; N]) -> Tag {
@@ -179,12 +116,13 @@ fn metadata(channel: &Channel) -> Vec<Tag> {
     }
     tags.push(tag(["closed"]));
     tags.push(tag(["t", channel.kind.as_str()]));
-    let mut optional = |name: &str, value: Option<String>| tags.extend(value.map(|value| tag([name, &value])));
+    let mut optional =
+        |name: &str, value: Option<String>| tags.extend(value.map(|value| tag([name, &value])));
     optional("topic", channel.topic.clone());
     optional("purpose", channel.purpose.clone());
     optional("archived", channel.archived.then(|| "true".to_owned()));
     optional("ttl", channel.ttl_secs.map(|seconds| seconds.to_string()));
-    optional("ttl_deadline", channel.ttl_deadline.map(crate::time::rfc3339));
+    optional("ttl_deadline", channel.ttl_deadline.map(rfc3339));
     optional("model", channel.model.clone());
     tags
 }
@@ -198,4 +136,8 @@ fn admins(channel: &Channel) -> Vec<Tag> {
 fn members(channel: &Channel) -> Vec<Tag> {
     let tags = channel.members.iter().map(|(key, role)| tag(["p", &key.to_hex(), "", role.as_str()]));
     std::iter::once(tag(["d", &channel.id.to_string()])).chain(tags).collect()
+}
+
+fn rfc3339(seconds: u64) -> String {
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds)).to_string()
 }

@@ -14,7 +14,8 @@ async fn a_wrong_proof_is_refused_and_no_other_is_taken() {
     let relay = TestRelay::start().await;
     let keys = Keys::generate();
     let url = relay.url();
-    let wrong: [(&str, fn(&Keys, &str, &str) -> Event); 5] = [
+    type Answer = fn(&Keys, &str, &str) -> Event;
+    let wrong: [(&str, Answer); 5] = [
         ("challenge", |keys, url, _| answer_challenge(keys, url, &"0".repeat(64), None, now())),
         ("relay", |keys, _, challenge| {
             answer_challenge(keys, "ws://elsewhere.example", challenge, None, now())

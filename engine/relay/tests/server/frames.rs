@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use async_tungstenite::tungstenite::Message;
-use futures_util::SinkExt;
 use serde_json::{json, Value};
 use waxlog_nostr::{Draft, Keys};
 use waxlog_relay::server::limits::Limits;
@@ -127,8 +126,8 @@ async fn filters_that_take_too_much_memory_together_are_refused() {
     let relay = TestRelay::with(Limits { subscription_bytes: 1_000, ..limits() }).await;
     let mut client = relay.login(&Keys::generate()).await;
     let key = Keys::generate().public_key();
-    client.subscribe("small", &[json!({"authors": [key], "limit": 0})]).await;
-    client.say(&json!(["REQ", "large", {"authors": vec![key; 20], "limit": 0}])).await;
+    client.subscribe("small", &[json!({"kinds": [1], "authors": [key], "limit": 0})]).await;
+    client.say(&json!(["REQ", "large", {"kinds": [1], "authors": vec![key; 20], "limit": 0}])).await;
     assert_eq!(client.next().await, json!(["CLOSED", "large", "error: too many subscriptions"]));
 }
 

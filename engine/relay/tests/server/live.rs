@@ -215,3 +215,24 @@ async fn a_private_channel_is_heard_by_members_and_a_removed_one_is_told() {
     inside.is_quiet().await;
     outside.is_quiet().await;
 }
+
+#[async_std::test]
+async fn a_reaction_that_was_taken_back_may_be_given_again_within_its_second() {
+    let relay = TestRelay::start().await;
+    let keys = Keys::generate();
+    let mut client = relay.login(&keys).await;
+    channel(&mut client, &keys, GENERAL, "open").await;
+    let target = message(&keys, GENERAL, "hello");
+    assert!(client.publish(&target).await.0);
+    let reaction = keys.sign(Draft::new(7, "+", now()).tag(["e", &target.id.to_hex()]));
+    assert_eq!(client.publish(&reaction).await, (true, String::new()));
+    assert!(!client.publish(&reaction).await.0);
+    let back = keys.sign(Draft::new(5, "", now()).tag(["e", &reaction.id.to_hex()]));
+    assert!(client.publish(&back).await.0);
+    let filter = json!({"kinds": [7], "#e": [target.id], "#h": [GENERAL]});
+    assert!(client.subscribe("gone", std::slice::from_ref(&filter)).await.is_empty());
+    client.say(&json!(["CLOSE", "gone"])).await;
+    client.next().await;
+    assert_eq!(client.publish(&reaction).await, (true, String::new()));
+    assert_eq!(client.subscribe("again", &[filter]).await, [json!(reaction.id)]);
+}

@@ -1,12 +1,12 @@
 //! Steers: what a client was told is queued must stand in the next request, as the client wrote it.
 //!
-//! A cancel, or the closing of the session, takes back what its turn had queued; and a history over its
+//! A cancel (also as the answer to a question), or the closing of the session, takes back what its turn had queued; and a history over its
 //! budget or its window may lose a steer before it was ever sent, which the log shows. Nothing else excuses.
 
 use std::collections::BTreeMap;
 
 use waxlog_core::history::Item;
-use waxlog_core::record::{Head, Record};
+use waxlog_core::record::{Head, PermissionAnswer, Record};
 use waxlog_core::session::Session;
 
 use crate::violation::{Invariant, Violation};
@@ -31,7 +31,10 @@ impl Steers {
             Head::SteerAccepted { id, .. } if !self.cancelled => {
                 self.waiting.extend(sent.get(id.as_json()).cloned());
             }
-            Head::CancelRequested { .. } | Head::CloseRequested { .. }
+            Head::CancelRequested { .. }
+            | Head::CloseRequested { .. }
+            | Head::DeleteRequested { .. }
+            | Head::PermissionAnswered { answer: PermissionAnswer::Cancelled, .. }
                 if before.is_some_and(Session::is_busy) =>
             {
                 self.cancelled = true;

@@ -95,6 +95,7 @@ fn the_defaults_are_those_of_the_sheet() {
         limits,
         Limits {
             prefer_mesh_for_auto: false,
+            ask_permission: false,
             max_rounds: 0,
             max_output_tokens: 32_768,
             llm_timeout: Duration::from_secs(240),

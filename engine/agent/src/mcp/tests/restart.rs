@@ -153,6 +153,26 @@ fn a_server_that_does_not_come_back_is_given_up() {
 }
 
 #[test]
+fn c50_a_server_that_came_back_too_late_gets_another_chance_and_its_tools_appear() {
+    let mut stage = Stage::new();
+    stage.settings.init_timeout = SHORT;
+    let server = stage.server(json!([{ "name": "t", "calls": [{ "exit": 1 }] }]));
+    stage.write("s", json!({ "hang_initialize": true }));
+    call(&server, "t");
+    sit_out_backoff();
+    let report = call(&server, "t");
+    assert!(unavailable(&report).contains("timeout"), "{report:?}");
+    assert!(matches!(report.events.as_slice(), [ServerEvent::RestartFailed { attempt: 2, .. }]));
+    gone(stage.starts("s")[1]);
+    stage.write("s", json!({ "tools": [{ "name": "t" }, { "name": "new" }] }));
+    sit_out_backoff();
+    sit_out_backoff();
+    let report = call(&server, "new");
+    assert_eq!(report.events, [restarted(&["t", "new"])]);
+    assert_eq!(answer(&report), "ok");
+}
+
+#[test]
 fn with_one_attempt_a_single_death_is_the_end() {
     let mut stage = Stage::new();
     stage.settings.restart.max_attempts = 1;

@@ -6,6 +6,7 @@ use serde_json::{json, Value};
 
 use super::rig::*;
 use crate::mcp::ServerEvent;
+use crate::provider::{ApiMode, Provider};
 use crate::record::{CallOutcome, Head};
 use crate::session::{Effect, CALLS_PER_ANSWER_MAX, REFLECTION};
 
@@ -138,6 +139,32 @@ fn c07_c08_c11_arguments_in_any_form_run_and_go_back_as_a_string() {
         assert_eq!(rig.calls, [call], "{given}");
         rig.finish(0, text_result("ok"));
         assert_eq!(rig.messages()[1]["tool_calls"][0]["function"]["arguments"], json!(run.to_string()));
+        rig.cancel();
+    }
+}
+
+#[test]
+fn c11_arguments_go_back_as_a_string_on_each_openai_wire() {
+    let object = json!({"path": "a.txt"});
+    let usage = json!({"input_tokens": 1, "output_tokens": 1});
+    let item = json!({"type": "function_call", "call_id": "a", "name": "t__say", "arguments": object});
+    let responses = json!({"status": "completed", "output": [item], "usage": usage});
+    let chat = calls_of(&[("a", "t__say", object.clone())]);
+    for (provider, api, answer, place) in [
+        ("openai", ApiMode::Chat, &chat, "/messages/2/tool_calls/0/function/arguments"),
+        ("openrouter", ApiMode::Chat, &chat, "/messages/2/tool_calls/0/function/arguments"),
+        ("databricks", ApiMode::Chat, &chat, "/messages/2/tool_calls/0/function/arguments"),
+        ("openai", ApiMode::Responses, &responses, "/input/1/arguments"),
+    ] {
+        let mut rig = Rig::with(|o| {
+            o.settings.provider = Provider::of_word(provider).expect("a provider");
+            o.settings.api = api;
+        });
+        rig.prompt("go");
+        rig.answer(answer);
+        assert_eq!(rig.calls[0].arguments, object, "{provider}");
+        rig.finish(0, text_result("ok"));
+        assert_eq!(rig.last_ask().body.pointer(place), Some(&json!(object.to_string())), "{provider}");
         rig.cancel();
     }
 }

@@ -3,6 +3,8 @@
 use serde_json::json;
 
 use super::rig::*;
+use crate::acp::Profile;
+use crate::record::{Head, Record};
 
 fn usages(rig: &mut Rig) -> Vec<String> {
     rig.told().into_iter().filter(|line| line.starts_with("usage")).collect()
@@ -165,4 +167,60 @@ fn the_last_report_is_kept_with_the_history_as_it_was_sent() {
     output_only["usage"] = json!({"completion_tokens": 3});
     rig.answer(&output_only);
     assert_eq!(rig.session.last_usage(), Some(last));
+}
+
+#[test]
+fn c29_a_session_that_comes_back_goes_on_counting_where_it_was() {
+    let mut rig = Rig::new();
+    rig.prompt("before");
+    rig.answer(&costing_total(text("1"), 900, 5, 905));
+    let mut rig = Rig::resume(&rig.log);
+    let again = Head::SessionResumed { opened: Box::new(opened()), tells_history: false };
+    rig.take(vec![Record::bare(again)]);
+    rig.told();
+    rig.prompt("after");
+    rig.answer(&costing_total(text("2"), 40, 1, 41));
+    assert_eq!(usages(&mut rig), ["usage 940+6 total 946"; 2], "40 more than before, and never less");
+}
+
+#[test]
+fn c31_a_figure_that_is_missing_or_odd_leaves_the_others_alone() {
+    let mut rig = Rig::new();
+    for (usage, sums) in [
+        (
+            json!({"prompt_tokens": 10, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 8}}),
+            (Some(10), Some(1), Some(8)),
+        ),
+        (
+            json!({"prompt_tokens": 20, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": -3}}),
+            (Some(30), Some(3), Some(8)),
+        ),
+        (json!({"completion_tokens": 4}), (Some(30), Some(7), Some(8))),
+        (json!({"prompt_tokens": 5}), (Some(35), Some(7), Some(8))),
+    ] {
+        rig.prompt("go");
+        let mut answer = text("done");
+        answer["usage"] = usage.clone();
+        rig.answer(&answer);
+        let tally = rig.session.tally();
+        assert_eq!((tally.input, tally.output, tally.cached), sums, "{usage}");
+    }
+}
+
+#[test]
+fn c32_the_answer_to_a_standard_client_holds_the_sums_of_the_notification() {
+    let mut rig = Rig::with(|o| o.profile = Profile::Standard);
+    for (cost, sums) in [((4, 9, 13), (4, 9, 13)), ((6, 1, 7), (10, 10, 20))] {
+        rig.prompt("go");
+        rig.answer(&costing_total(text("done"), cost.0, cost.1, cost.2));
+        let usage = json!({"inputTokens": sums.0, "outputTokens": sums.1, "totalTokens": sums.2});
+        assert_eq!(rig.last_line()["result"], json!({"stopReason": "end_turn", "usage": usage}));
+        let told = usages(&mut rig);
+        let wanted = format!("usage {}+{} total {}", sums.0, sums.1, sums.2);
+        assert!(told.contains(&wanted), "{told:?}");
+    }
+    let mut harness = Rig::new();
+    harness.prompt("go");
+    harness.answer(&costing(text("done"), 4, 9));
+    assert!(harness.last_line()["result"].get("usage").is_none(), "who reads the one is not told the other");
 }

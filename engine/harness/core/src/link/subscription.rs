@@ -43,7 +43,7 @@ impl SubKey {
 }
 
 /// Whether a text is a UUID in its usual form.
-pub fn is_uuid(text: &str) -> bool {
+fn is_uuid(text: &str) -> bool {
     text.len() == 36
         && text.char_indices().all(|(at, char)| match at {
             8 | 13 | 18 | 23 => char == '-',

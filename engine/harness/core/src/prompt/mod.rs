@@ -61,13 +61,7 @@ pub fn blocks(asked: &Asked) -> Vec<String> {
         blocks.extend(legacy.core.map(str::to_owned));
         blocks.extend(legacy.canvas.map(str::to_owned));
     }
-    blocks.push(place::context_section(
-        &asked.place,
-        &last.event,
-        asked.people,
-        asked.agent,
-        asked.context.is_some(),
-    ));
+    blocks.push(place::context_section(&asked.place, &last.event, asked.people, asked.context.is_some()));
     blocks.extend(asked.context.map(|context| context.section(asked.people)));
     blocks.extend(frame::event_sections(asked));
     blocks
@@ -79,16 +73,6 @@ pub fn steer_text(channel: &str, queued: &Queued) -> String {
     let event = event_block::of(&queued.event, &place, &People::default());
     let heading = frame::new_heading(Why::Steer, 1);
     format!("{heading}\n\n[Buzz event: {}]\n{event}\n\n{}", queued.tag, frame::closing_note(Why::Steer))
-}
-
-/// The event that an ordinary answer replies to, in hex: none where no thread is wanted.
-pub fn reply_anchor(
-    place: &Place,
-    last: &waxlog_nostr::Event,
-    people: &People,
-    agent: PublicKey,
-) -> Option<String> {
-    place::reply_anchor(place, last, people, agent)
 }
 
 /// RFC 3339 in UTC with `+00:00`.

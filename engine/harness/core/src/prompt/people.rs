@@ -32,16 +32,10 @@ impl Person {
     }
 }
 
-/// The newest profile of each author.
+/// The profile of each author. A relay keeps one; of several the last in its answer counts, as for buzz-acp.
 pub fn of_events<'a>(events: impl IntoIterator<Item = &'a Event>) -> People {
-    let mut newest: BTreeMap<PublicKey, &Event> = BTreeMap::new();
-    for event in events.into_iter().filter(|event| event.kind == waxlog_nostr::kind::PROFILE) {
-        let held = newest.entry(event.pubkey).or_insert(event);
-        if event.created_at > held.created_at {
-            *held = event;
-        }
-    }
-    newest.into_iter().map(|(key, event)| (key, Person::of(event))).collect()
+    let profiles = events.into_iter().filter(|event| event.kind == waxlog_nostr::kind::PROFILE);
+    profiles.map(|event| (event.pubkey, Person::of(event))).collect()
 }
 
 fn clean(name: &str) -> Option<String> {

@@ -43,30 +43,25 @@ impl Place<'_> {
 }
 
 /// The event that an ordinary answer replies to.
-pub(super) fn reply_anchor(place: &Place, last: &Event, people: &People, agent: PublicKey) -> Option<String> {
+pub(super) fn reply_anchor(place: &Place, last: &Event, people: &People) -> Option<String> {
     let thread = Shown::of(last);
     if place.is_dm() {
         return thread.map(|_| last.id.to_hex());
     }
     let root = thread.map_or_else(|| last.id.to_hex(), |thread| thread.root.to_owned());
-    is_human_facing(last, people, agent).then_some(root)
+    is_human_facing(last, people).then_some(root)
 }
 
-/// Whether a person wrote it or is named in it. Who is not known counts as a person, but for the agent itself.
-fn is_human_facing(last: &Event, people: &People, agent: PublicKey) -> bool {
-    let is_agent = |key: &PublicKey| *key == agent || people.get(key).is_some_and(|person| person.is_agent);
+/// Whether a person wrote it or is named in it. Who is not known as an agent counts as a person: the agent
+/// itself as well, which is mostly named, so that agents without an owner's word answer in threads.
+fn is_human_facing(last: &Event, people: &People) -> bool {
+    let is_agent = |key: &PublicKey| people.get(key).is_some_and(|person| person.is_agent);
     let named = last.tag_values("p").filter_map(|hex| hex.parse().ok());
     !std::iter::once(last.pubkey).chain(named).all(|key| is_agent(&key))
 }
 
 /// The `[Context]` section.
-pub(super) fn context_section(
-    place: &Place,
-    last: &Event,
-    people: &People,
-    agent: PublicKey,
-    has_context: bool,
-) -> String {
+pub(super) fn context_section(place: &Place, last: &Event, people: &People, has_context: bool) -> String {
     let thread = Shown::of(last);
     let scope = match (place.is_dm(), thread) {
         (true, _) => "dm",
@@ -82,7 +77,7 @@ pub(super) fn context_section(
         }
     }
     lines.push(hint(place, last, thread, has_context));
-    let anchor = reply_anchor(place, last, people, agent);
+    let anchor = reply_anchor(place, last, people);
     lines.extend(anchor.map(|anchor| instruction(&anchor, thread.is_none() && !place.is_dm())));
     lines.join("\n")
 }

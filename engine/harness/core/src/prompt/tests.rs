@@ -88,7 +88,7 @@ fn a_person_is_answered_at_the_root_and_agents_among_themselves_are_not_anchored
     let (root, parent) = (hex(8), hex(9));
     let tags: [&[&str]; 2] = [&["e", &root, "", "root"], &["e", &parent, "", "reply"]];
     let anchor =
-        |event: &Event, people: &People| reply_anchor(&place(ChannelKind::Stream), event, people, agent());
+        |event: &Event, people: &People| place::reply_anchor(&place(ChannelKind::Stream), event, people);
     assert_eq!(anchor(&event(5, 2, &tags), &People::default()).as_deref(), Some(root.as_str()));
     assert_eq!(anchor(&event(5, 2, &[]), &People::default()), Some(hex(5)));
     assert_eq!(anchor(&event(5, 2, &[]), &people(&[2])), None);
@@ -96,13 +96,14 @@ fn a_person_is_answered_at_the_root_and_agents_among_themselves_are_not_anchored
     let names_a_person = event(5, 2, &[&["p", &key(3).to_hex()]]);
     assert_eq!(anchor(&names_a_person, &people(&[2])), Some(hex(5)));
     let names_the_agent = event(5, 2, &[&["p", &agent().to_hex()]]);
-    assert_eq!(anchor(&names_the_agent, &people(&[2])), None);
+    assert_eq!(anchor(&names_the_agent, &people(&[2])), Some(hex(5)), "nobody says that it is one");
+    assert_eq!(anchor(&names_the_agent, &people(&[1, 2])), None);
 }
 
 #[test]
 fn a_direct_message_is_anchored_only_as_a_reply() {
     let root = hex(8);
-    let anchor = |event: &Event| reply_anchor(&place(ChannelKind::Dm), event, &People::default(), agent());
+    let anchor = |event: &Event| place::reply_anchor(&place(ChannelKind::Dm), event, &People::default());
     assert_eq!(anchor(&event(5, 2, &[])), None);
     assert_eq!(anchor(&event(5, 2, &[&["e", &root, "", "reply"]])), Some(hex(5)));
 }
