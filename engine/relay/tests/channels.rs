@@ -1,5 +1,5 @@
 //! Channels: who opens, changes, enters and leaves them, and what the relay says of it.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod kit;
 
@@ -364,7 +364,7 @@ fn hiding_a_conversation_is_ones_own_affair_and_opening_it_shows_it_again() {
     let (_, hide) = relay.try_send(&alice, 41012, "", json!([["h", channel]]));
     assert_eq!(kit::accepted(&hide.reply), (true, "{}"));
     let (hidden_at, channels) = hidden(&relay, &alice).unwrap();
-    assert_eq!(channels, [channel.clone()]);
+    assert_eq!(channels, std::slice::from_ref(&channel));
     assert_eq!(hidden(&relay, &bob), None);
     relay.reopen();
     let reopened = alice.sign(41010, "", json!([["p", bob.hex()]]), relay.now());

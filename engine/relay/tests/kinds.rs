@@ -1,5 +1,5 @@
 //! Kinds of their own form: metrics, observer frames, memory, personas, reminders, projects, diffs, presence.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod kit;
 

@@ -1,5 +1,5 @@
 //! Messages and what refers to them: threads, reactions, edits, votes, deletions; agents' owners.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod kit;
 

@@ -1,5 +1,5 @@
 //! What is answered to whom: gates, scopes, limits, pages, search, feeds, counts.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod kit;
 

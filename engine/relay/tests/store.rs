@@ -1,5 +1,5 @@
 //! The store: the index answers as a walk over all events does, and a kill loses nothing that was settled.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod kit;
 

@@ -24,7 +24,7 @@ enum Rest<'a> {
     /// What is gathered after this key.
     Gathered { entries: Gathered, last: Vec<u8> },
     /// The blocks of a run.
-    Run { store: &'a Store, number: u64, blocks: store::Scan },
+    Run { store: &'a Store, number: u64, blocks: Box<store::Scan> },
 }
 
 impl<'a> Scan<'a> {
@@ -39,7 +39,7 @@ impl<'a> Scan<'a> {
         for run in view.runs.iter() {
             let number = run.number;
             let blocks = store.scan(&key::block(number, &[]), &key::block(number, &[]));
-            scan.take(Rest::Run { store, number, blocks }, from)?;
+            scan.take(Rest::Run { store, number, blocks: Box::new(blocks) }, from)?;
         }
         Ok(scan)
     }
@@ -107,7 +107,7 @@ impl Source<'_> {
                 *last = self.ahead.back().map(|entry| entry.key.clone()).unwrap_or_default();
             }
             Rest::Run { store, number, blocks } => {
-                *blocks = store.scan_from_floor(&key::block(*number, &[]), &key::block(*number, to))?;
+                **blocks = store.scan_from_floor(&key::block(*number, &[]), &key::block(*number, to))?;
                 self.read_ahead(prefix)?;
                 self.skip(to);
                 if self.ahead.is_empty() {

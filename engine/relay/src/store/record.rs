@@ -40,7 +40,7 @@ pub(crate) struct Stub {
 /// A stored event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stored {
-    Here(Record),
+    Here(Box<Record>),
     Gone(Stub),
 }
 
@@ -74,7 +74,7 @@ struct PackedStub {
 
 #[derive(Serialize, Deserialize)]
 enum Packed {
-    Here(PackedRecord),
+    Here(Box<PackedRecord>),
     Gone(PackedStub),
 }
 
@@ -112,7 +112,7 @@ impl Stored {
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, StoreError> {
         Ok(match unpack(bytes)? {
-            Packed::Here(packed) => Self::Here(unpack_record(packed)),
+            Packed::Here(packed) => Self::Here(Box::new(unpack_record(*packed))),
             Packed::Gone(PackedStub { author, kind, channel }) => Self::Gone(Stub {
                 author: PublicKey::from_bytes(author),
                 kind,
@@ -124,7 +124,7 @@ impl Stored {
     /// The record, if the event is still there.
     pub(crate) fn here(self) -> Option<Record> {
         match self {
-            Self::Here(record) => Some(record),
+            Self::Here(record) => Some(*record),
             Self::Gone(_) => None,
         }
     }
@@ -133,7 +133,7 @@ impl Stored {
 impl Record {
     /// The bytes of [`Stored::Here`] with this record.
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
-        pack(&Packed::Here(pack_record(self)))
+        pack(&Packed::Here(Box::new(pack_record(self))))
     }
 }
 
@@ -193,7 +193,7 @@ mod tests {
         let channel = Some(ChannelId::from_bytes([7; 16]));
         let thread = Some(Thread { root: event.id, parent: event.id, depth: 3, broadcast: true });
         let author = event.pubkey;
-        let here = Stored::Here(Record { event, channel, thread });
+        let here = Stored::Here(Box::new(Record { event, channel, thread }));
         let gone = Stored::Gone(Stub { author, kind: 9, channel });
         for stored in [here, gone] {
             assert_eq!(Stored::from_bytes(&stored.to_bytes().unwrap()), Ok(stored));

@@ -63,7 +63,7 @@ pub(super) fn reaction_key(record: &Record) -> Option<Vec<u8>> {
     (record.event.kind == REACTION).then(|| reaction::slot(&record.event)).flatten()
 }
 
-fn letter(name: &String) -> Option<char> {
+fn letter(name: &str) -> Option<char> {
     let mut signs = name.chars();
     let letter = signs.next().filter(char::is_ascii_alphabetic)?;
     signs.next().is_none().then_some(letter)

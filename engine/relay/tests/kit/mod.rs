@@ -1,5 +1,5 @@
 //! A relay without its network, and people who use it.
-#![allow(dead_code, missing_docs, unreachable_pub)]
+#![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used, clippy::new_without_default)]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -190,11 +190,14 @@ pub fn contents(events: &[Event]) -> Vec<&str> {
 
 /// The events that a submission passes on.
 pub fn passed(submission: &Submission) -> Vec<&LiveEvent> {
-    let event = |live| match live {
-        &Live::Event(ref event) => Some(event),
-        Live::Revoked { .. } => None,
-    };
-    submission.live.iter().filter_map(event).collect()
+    submission
+        .live
+        .iter()
+        .filter_map(|live| match live {
+            Live::Event(event) => Some(event),
+            Live::Revoked { .. } => None,
+        })
+        .collect()
 }
 
 pub fn kinds_passed(submission: &Submission) -> Vec<u16> {
