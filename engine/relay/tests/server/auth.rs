@@ -7,6 +7,9 @@ use waxlog_nostr::{Draft, Event, Keys};
 
 use crate::client::{now, TestRelay};
 
+/// Makes a proof from keys, the relay's URL and the challenge.
+type MakeProof = fn(&Keys, &str, &str) -> Event;
+
 const FAILED: &str = "auth-required: verification failed";
 
 #[async_std::test]
@@ -14,7 +17,7 @@ async fn a_wrong_proof_is_refused_and_no_other_is_taken() {
     let relay = TestRelay::start().await;
     let keys = Keys::generate();
     let url = relay.url();
-    let wrong: [(&str, fn(&Keys, &str, &str) -> Event); 5] = [
+    let wrong: [(&str, MakeProof); 5] = [
         ("challenge", |keys, url, _| answer_challenge(keys, url, &"0".repeat(64), None, now())),
         ("relay", |keys, _, challenge| {
             answer_challenge(keys, "ws://elsewhere.example", challenge, None, now())

@@ -93,7 +93,8 @@ async fn publish(url: String, keys: Keys, round: u64) -> Vec<Event> {
 async fn answered(client: &mut Client, event: &Event, kept: &mut Vec<Event>) -> bool {
     let Some(message) = client.message().await else { return false };
     let Ok(text) = message.into_text() else { return false };
-    if text.as_str() == json!(["OK", event.id, true, ""]).to_string() {
+    let expected = json!(["OK", event.id, true, ""]).to_string();
+    if text.as_str() == expected {
         kept.push(event.clone());
         return true;
     }
