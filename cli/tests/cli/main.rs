@@ -11,6 +11,7 @@ mod kill;
 mod leftovers;
 mod record;
 mod record_more;
+mod relay;
 mod releases;
 mod shapes;
 mod stage;

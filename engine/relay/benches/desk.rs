@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use waxlog_nostr::{Draft, Event, Filter, Keys};
 use waxlog_relay::{Asker, ChannelId, Desk, Settings};
@@ -12,8 +12,10 @@ use waxlog_relay::{Asker, ChannelId, Desk, Settings};
 const NOW: u64 = 1_800_000_000;
 const WORKERS: usize = 2;
 /// How many submissions a worker has open before it waits for the flush that covers them.
-const OPEN: usize = 1024;
+const OPEN: usize = 256;
 const AUTHORS: usize = 50;
+/// How many signed events are held at a time.
+const SIGNED: usize = 2048;
 
 fn main() {
     let count = std::env::var("DESK_EVENTS").ok().and_then(|count| count.parse().ok()).unwrap_or(100_000);
@@ -25,31 +27,21 @@ fn main() {
     take(&desk, keys[0].sign(create));
     println!("memory before              {:>9.1} MiB", rss_mib());
 
-    let notes = sign_all(&keys, count / 2, |n| {
-        Draft::new(1, format!("note number {n} of many"), NOW - 800 + n as u64 % 800)
-    });
-    let began = Instant::now();
-    in_parallel(&notes, |part| part.iter().for_each(|event| event.verify().expect("is signed")));
-    let verified = rate(notes.len(), began);
+    let note = |n: usize| Draft::new(1, format!("note number {n} of many"), NOW - 800 + n as u64 % 800);
+    let (verified, accepted) = ingest(&desk, &keys, count / 2, note);
     println!("verification alone         {verified:>9.0} events/s");
-    let began = Instant::now();
-    in_parallel(&notes, |part| part.chunks(OPEN).for_each(|open| take_all(&desk, open)));
-    let accepted = rate(notes.len(), began);
     println!(
         "notes accepted             {accepted:>9.0} events/s ({:.0} % of that)",
         100.0 * accepted / verified
     );
     println!("memory with them           {:>9.1} MiB", rss_mib());
-
-    let messages = sign_all(&keys, count - count / 2, |n| {
+    let message = |n: usize| {
         let text =
             format!("message {n} about topic {} in this channel by someone who says {}", n % 97, n % 13);
         Draft::new(9, text, NOW - 800 + n as u64 % 800).tag(["h", &channel])
-    });
-    let began = Instant::now();
-    in_parallel(&messages, |part| part.chunks(OPEN).for_each(|open| take_all(&desk, open)));
-    println!("messages accepted          {:>9.0} events/s", rate(messages.len(), began));
-    drop((notes, messages));
+    };
+    let (_, accepted) = ingest(&desk, &keys, count - count / 2, message);
+    println!("messages accepted          {accepted:>9.0} events/s");
     println!("memory with all            {:>9.1} MiB", rss_mib());
 
     for (name, filter) in [
@@ -87,8 +79,21 @@ fn main() {
     drop(desk);
 }
 
-fn sign_all(keys: &[Keys], count: usize, draft: impl Fn(usize) -> Draft) -> Vec<Event> {
-    (0..count).map(|n| keys[n % keys.len()].sign(draft(n))).collect()
+/// Signs events, verifies them and has them taken in, some at a time. Returns how many a second were verified
+/// alone, and how many were accepted.
+fn ingest(desk: &Desk, keys: &[Keys], count: usize, draft: impl Fn(usize) -> Draft) -> (f64, f64) {
+    let (mut verifying, mut accepting) = (Duration::ZERO, Duration::ZERO);
+    for from in (0..count).step_by(SIGNED) {
+        let until = count.min(from + SIGNED);
+        let events: Vec<_> = (from..until).map(|n| keys[n % keys.len()].sign(draft(n))).collect();
+        let began = Instant::now();
+        in_parallel(&events, |part| part.iter().for_each(|event| event.verify().expect("is signed")));
+        verifying += began.elapsed();
+        let began = Instant::now();
+        in_parallel(&events, |part| take_all(desk, part));
+        accepting += began.elapsed();
+    }
+    (count as f64 / verifying.as_secs_f64(), count as f64 / accepting.as_secs_f64())
 }
 
 fn in_parallel(events: &[Event], work: impl Fn(&[Event]) + Sync) {
@@ -118,10 +123,6 @@ fn take_all(desk: &Desk, events: &[Event]) {
         last = submission.ticket.or(last);
     }
     desk.settle(last.expect("something was written")).expect("flushes");
-}
-
-fn rate(count: usize, began: Instant) -> f64 {
-    count as f64 / began.elapsed().as_secs_f64()
 }
 
 /// How much memory this process has, in MiB; nothing where the system does not say.

@@ -10,6 +10,7 @@ use waxlog_nostr::{Event, Filter, Keys, PublicKey};
 
 use crate::asker::{Asker, Via};
 use crate::channel::ChannelId;
+use crate::index::Index;
 use crate::live::{Live, LiveEvent, Row};
 use crate::presence::Presence;
 use crate::query::{gate, Failure, Reader};
@@ -18,7 +19,9 @@ use crate::reply::{Checked, Refusal, Reply, Submission, Ticket};
 use crate::rules::ephemeral::{self, Pass};
 use crate::rules::{channel, check, ingest, Facts, Fault, Verdict};
 use crate::state::{Changes, State};
+use crate::store::record::Stored;
 use crate::store::{key, Batch, Store, StoreError};
+use crate::writer::index::keys as index_keys;
 use crate::writer::{Finished, Kept, Transaction};
 
 /// How many frames of telemetry an agent may send.
@@ -75,6 +78,7 @@ pub enum Scope {
 pub struct Desk {
     folder: String,
     store: Store,
+    index: Index,
     state: RwLock<State>,
     keys: Keys,
     blobs: Option<Arc<dyn Blobs>>,
@@ -98,12 +102,13 @@ impl Desk {
         let name = folder.display().to_string();
         let fail = |error: StoreError| DeskError { folder: name.clone(), reason: error.0 };
         let store = Store::open(folder, settings.cache_bytes).map_err(fail)?;
-        let state = State::load(&store, settings.trusted).map_err(fail)?;
-        let last = store.last(&key::bodies()).map_err(fail)?;
-        let next_seq = last.and_then(|key| key::number(&key[1..])).map_or(0, |seq| seq + 1);
+        let (index, indexed) = Index::open(&store).map_err(fail)?;
+        let next_seq = index_rest(&store, &index, indexed).map_err(fail)?;
+        let state = State::load(&store, &index, settings.trusted).map_err(fail)?;
         Ok(Self {
             folder: name,
             store,
+            index,
             state: RwLock::new(state),
             keys: relay_keys,
             blobs: settings.blobs,
@@ -246,7 +251,8 @@ impl Desk {
             let effects = channel::expire(&channel, &self.keys.public_key());
             let finished = {
                 let state = shared(&self.state);
-                let mut transaction = Transaction::new(&self.store, &state, &self.keys, writer.next_seq, now);
+                let facts = self.facts(&state, now);
+                let mut transaction = Transaction::new(&facts, &self.keys, writer.next_seq);
                 transaction.follow(effects).and_then(|()| transaction.finish())
             };
             let applied = finished.and_then(|finished| self.apply(&mut writer, finished));
@@ -282,15 +288,9 @@ impl Desk {
         let mut writer = lock(&self.writer);
         let (reply, finished) = {
             let state = shared(&self.state);
-            let facts = Facts {
-                store: &self.store,
-                state: &state,
-                relay: self.keys.public_key(),
-                blobs: self.blobs.as_deref(),
-                now,
-            };
+            let facts = self.facts(&state, now);
             let Verdict { reply, keep, channel, thread, effects } = ingest::judge(&checked.event, &facts)?;
-            let mut transaction = Transaction::new(&self.store, &state, &self.keys, writer.next_seq, now);
+            let mut transaction = Transaction::new(&facts, &self.keys, writer.next_seq);
             if !keep {
                 transaction.mark_done(&checked.event.id);
             } else if transaction.keep_and_pass(checked, channel, thread)? == Kept::Older {
@@ -305,11 +305,20 @@ impl Desk {
 
     /// Makes a transaction true: in the store, then in memory.
     fn apply(&self, writer: &mut Writer, finished: Finished) -> Result<(Vec<Live>, Ticket), StoreError> {
-        let Finished { batch, changes, live, next_seq } = finished;
+        let Finished { batch, changes, live, next_seq, added, removed } = finished;
         self.store.apply(batch)?;
         writer.next_seq = next_seq;
+        self.index.change(added, removed);
         self.change(changes);
+        if self.index.is_full() {
+            self.index.write_run(&self.store, next_seq)?;
+        }
         Ok((live, Ticket(self.applied.fetch_add(1, Ordering::Release) + 1)))
+    }
+
+    fn facts<'a>(&'a self, state: &'a State, now: u64) -> Facts<'a> {
+        let (store, index, relay) = (&self.store, &self.index, self.keys.public_key());
+        Facts { store, index, state, relay, blobs: self.blobs.as_deref(), now }
     }
 
     fn change(&self, changes: Changes) {
@@ -324,7 +333,7 @@ impl Desk {
     }
 
     fn reader<'a>(&'a self, asker: &'a Asker, now: u64) -> Reader<'a> {
-        Reader::new(&self.store, &self.state, &self.keys, asker, now)
+        Reader::new(&self.store, &self.index, &self.state, &self.keys, asker, now)
     }
 
     fn refusal(&self, failure: Failure) -> Refusal {
@@ -342,6 +351,21 @@ impl Desk {
         log::error!("{error}");
         error
     }
+}
+
+/// Indexes the events from `seq` on, which are in no run yet. Returns the number of the next event.
+fn index_rest(store: &Store, index: &Index, seq: u64) -> Result<u64, StoreError> {
+    let mut next_seq = seq;
+    let mut bodies = store.scan(&key::bodies(), &key::body(seq));
+    let read = |key: &[u8], value: &[u8]| Ok((key::number(&key[1..]), Stored::from_bytes(value)?));
+    while let Some((seq, stored)) = bodies.next_with(read)? {
+        let seq = seq.ok_or_else(|| StoreError("an event has no number; the store is damaged".into()))?;
+        if let Stored::Here(record) = stored {
+            index.change(index_keys(&record, seq), Vec::new());
+        }
+        next_seq = seq + 1;
+    }
+    Ok(next_seq)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -7,6 +7,7 @@
 pub mod asker;
 mod channel;
 pub mod desk;
+mod index;
 mod kinds;
 pub mod live;
 mod presence;

@@ -8,6 +8,7 @@ use waxlog_nostr::channel::AddPolicy;
 use waxlog_nostr::PublicKey;
 
 use crate::channel::{Channel, ChannelId};
+use crate::index::Index;
 use crate::store::{key, Store, StoreError};
 
 /// The relay's memory.
@@ -41,7 +42,7 @@ impl Changes {
 }
 
 impl State {
-    pub(crate) fn load(store: &Store, trusted: Option<PublicKey>) -> Result<Self, StoreError> {
+    pub(crate) fn load(store: &Store, index: &Index, trusted: Option<PublicKey>) -> Result<Self, StoreError> {
         let mut state = Self { trusted, ..Self::default() };
         let mut changes = Changes::default();
         let mut channels = store.scan(&key::channels(), &key::channels());
@@ -60,7 +61,7 @@ impl State {
         {
             changes.policies.insert(of, policy);
         }
-        changes.kinds = kinds_in(store)?;
+        changes.kinds = kinds_in(store, index)?;
         state.take(changes);
         Ok(state)
     }
@@ -128,13 +129,12 @@ impl State {
 }
 
 /// The kinds in the store, one seek for each.
-fn kinds_in(store: &Store) -> Result<BTreeSet<u16>, StoreError> {
+fn kinds_in(store: &Store, index: &Index) -> Result<BTreeSet<u16>, StoreError> {
     let mut kinds = BTreeSet::new();
     let mut from = Some(key::kinds().to_vec());
     while let Some(start) = from {
-        let found = store.scan(&key::kinds(), &start).next_with(|key, _| {
-            key::kind_of(key).ok_or_else(|| StoreError("an index key is too short".into()))
-        })?;
+        let found = index.scan(store, &key::kinds(), &start)?.next_key()?;
+        let found = found.as_deref().and_then(key::kind_of);
         from = found.and_then(|kind| key::after(&key::by_kind(kind)));
         kinds.extend(found);
     }

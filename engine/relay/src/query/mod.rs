@@ -18,6 +18,7 @@ use waxlog_nostr::{EventId, Filter, Keys};
 
 use crate::asker::{Asker, Via};
 use crate::desk::{shared, Scope};
+use crate::index::Index;
 use crate::kinds;
 use crate::live::Row;
 use crate::reply::{Refusal, NOT_A_MEMBER};
@@ -60,6 +61,7 @@ impl From<Refusal> for Failure {
 /// One read by one asker.
 pub(crate) struct Reader<'a> {
     pub(crate) store: &'a Store,
+    pub(crate) index: &'a Index,
     pub(crate) state: &'a RwLock<State>,
     pub(crate) keys: &'a Keys,
     pub(crate) asker: &'a Asker,
@@ -85,12 +87,13 @@ pub(crate) struct Wanted<'a> {
 impl<'a> Reader<'a> {
     pub(crate) fn new(
         store: &'a Store,
+        index: &'a Index,
         state: &'a RwLock<State>,
         keys: &'a Keys,
         asker: &'a Asker,
         now: u64,
     ) -> Self {
-        Self { store, state, keys, asker, now, readable: RefCell::default() }
+        Self { store, index, state, keys, asker, now, readable: RefCell::default() }
     }
 
     /// The scope of a subscription, if the asker may have it.
@@ -273,7 +276,8 @@ impl<'a> Reader<'a> {
             (None, Some(until)) => Place::until(until),
             (None, None) => Place::FIRST,
         };
-        let mut places = plan::places(self.store, filter, &shared(self.state).kinds().clone(), from)?;
+        let mut places =
+            plan::places(self.store, self.index, filter, &shared(self.state).kinds().clone(), from)?;
         while let Some(place) = places.next()? {
             if filter.since.is_some_and(|since| place.created_at() < since) {
                 break;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use waxlog_nostr::Filter;
 
 use super::stream::{Meeting, Union};
+use crate::index::Index;
 use crate::store::key::{self, Place};
 use crate::store::{Store, StoreError};
 
@@ -14,6 +15,7 @@ const MAX_PREFIXES: usize = 16_384;
 /// The places of all events that may answer the filter, and few others, from `from` on.
 pub(crate) fn places<'a>(
     store: &'a Store,
+    index: &Index,
     filter: &Filter,
     known_kinds: &BTreeSet<u16>,
     from: Place,
@@ -32,7 +34,7 @@ pub(crate) fn places<'a>(
         if values.len().saturating_mul(kinds.len()) <= MAX_PREFIXES {
             let prefixes =
                 values.iter().flat_map(|value| kinds.iter().map(|kind| key::by_tag(*letter, value, *kind)));
-            unions.push(Union::open(store, prefixes, from)?);
+            unions.push(Union::open(store, index, prefixes, from)?);
         }
     }
     if let Some(authors) = &filter.authors {
@@ -40,11 +42,11 @@ pub(crate) fn places<'a>(
         if authors.len().saturating_mul(kinds.len()) <= MAX_PREFIXES {
             let prefixes =
                 authors.iter().flat_map(|author| kinds.iter().map(|kind| key::by_author(author, *kind)));
-            unions.push(Union::open(store, prefixes, from)?);
+            unions.push(Union::open(store, index, prefixes, from)?);
         }
     }
     if unions.is_empty() {
-        unions.push(Union::open(store, kinds.iter().map(|kind| key::by_kind(*kind)), from)?);
+        unions.push(Union::open(store, index, kinds.iter().map(|kind| key::by_kind(*kind)), from)?);
     }
     Ok(Meeting::new(unions))
 }

@@ -7,6 +7,7 @@ use waxlog_nostr::Filter;
 
 use super::stream::{Meeting, Union};
 use super::{matches, Reader, Wanted};
+use crate::index::Index;
 use crate::live::Row;
 use crate::store::key::{self, Place};
 use crate::store::record::Record;
@@ -147,11 +148,11 @@ impl Reader<'_> {
                 let mut prefixes = Vec::new();
                 for word in words {
                     match prefix {
-                        true => prefixes.extend(expand(self.store, word)?),
+                        true => prefixes.extend(expand(self.store, self.index, word)?),
                         false => prefixes.push(key::by_word(word)),
                     }
                 }
-                unions.push(Union::open(self.store, prefixes, Place::FIRST)?);
+                unions.push(Union::open(self.store, self.index, prefixes, Place::FIRST)?);
             }
         }
         Ok(unions)
@@ -159,15 +160,15 @@ impl Reader<'_> {
 }
 
 /// The index prefixes of the words that begin like this, one seek for each.
-fn expand(store: &Store, beginning: &str) -> Result<HashSet<Vec<u8>>, StoreError> {
+fn expand(store: &Store, index: &Index, beginning: &str) -> Result<HashSet<Vec<u8>>, StoreError> {
     let all = key::by_word_beginning(beginning);
     let mut prefixes = HashSet::new();
     let mut from = Some(all.clone());
     while let (Some(start), true) = (from, prefixes.len() < MAX_EXPANSIONS) {
-        let next = store.scan(&all, &start).next_with(|key, _| {
-            let end = key.len().saturating_sub(key::PLACE_BYTES);
-            Ok(key[..end].to_vec())
-        })?;
+        let mut next = index.scan(store, &all, &start)?.next_key()?;
+        if let Some(key) = &mut next {
+            key.truncate(key.len().saturating_sub(key::PLACE_BYTES));
+        }
         from = next.as_deref().and_then(key::after);
         prefixes.extend(next);
     }

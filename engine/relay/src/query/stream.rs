@@ -3,32 +3,34 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::index::{Index, Scan};
 use crate::store::key::{self, Place};
-use crate::store::{Scan, Store, StoreError};
+use crate::store::{Store, StoreError};
 
 /// How many entries are stepped over before a walk jumps.
 const STEPS_BEFORE_JUMP: usize = 8;
 
 /// A walk over the places of one index prefix, in their order.
 struct Cursor<'a> {
-    store: &'a Store,
     prefix: Vec<u8>,
-    scan: Scan,
+    scan: Scan<'a>,
     here: Option<Place>,
 }
 
 impl<'a> Cursor<'a> {
-    fn open(store: &'a Store, prefix: Vec<u8>, from: Place) -> Result<Self, StoreError> {
-        let scan = store.scan(&prefix, &key::with_place(prefix.clone(), from));
-        let mut cursor = Self { store, prefix, scan, here: None };
+    fn open(store: &'a Store, index: &Index, prefix: Vec<u8>, from: Place) -> Result<Self, StoreError> {
+        let scan = index.scan(store, &prefix, &key::with_place(prefix.clone(), from))?;
+        let mut cursor = Self { prefix, scan, here: None };
         cursor.step()?;
         Ok(cursor)
     }
 
     fn step(&mut self) -> Result<(), StoreError> {
-        self.here = self.scan.next_with(|key, _| {
-            Place::at_end_of(key).ok_or_else(|| StoreError("an index key holds no place".into()))
-        })?;
+        let key = self.scan.next_key()?;
+        let place = |key: Vec<u8>| {
+            Place::at_end_of(&key).ok_or_else(|| StoreError("an index key holds no place".into()))
+        };
+        self.here = key.map(place).transpose()?;
         Ok(())
     }
 
@@ -41,7 +43,7 @@ impl<'a> Cursor<'a> {
             self.step()?;
         }
         if self.here.is_some_and(|here| here < to) {
-            self.scan = self.store.scan(&self.prefix, &key::with_place(self.prefix.clone(), to));
+            self.scan.seek(&key::with_place(self.prefix.clone(), to))?;
             self.step()?;
         }
         Ok(())
@@ -57,12 +59,13 @@ pub(crate) struct Union<'a> {
 impl<'a> Union<'a> {
     pub(crate) fn open(
         store: &'a Store,
+        index: &Index,
         prefixes: impl IntoIterator<Item = Vec<u8>>,
         from: Place,
     ) -> Result<Self, StoreError> {
         let mut union = Self { cursors: Vec::new(), line: BinaryHeap::new() };
         for prefix in prefixes {
-            let cursor = Cursor::open(store, prefix, from)?;
+            let cursor = Cursor::open(store, index, prefix, from)?;
             if let Some(here) = cursor.here {
                 union.line.push(Reverse((here, union.cursors.len())));
                 union.cursors.push(cursor);

@@ -28,10 +28,11 @@ impl Reader<'_> {
             Some((created_at, None)) => key::with_place(prefix.clone(), key::thread_after(created_at)),
             None => prefix.clone(),
         };
-        let mut scan = self.store.scan(&prefix, &from);
+        let mut scan = self.index.scan(self.store, &prefix, &from)?;
         while rows.len() < limit {
-            let Some(place) = scan.next_with(|key, _| Ok(Place::at_end_of(key)))? else { break };
-            let Some(record) = place.map(|place| self.at(place)).transpose()?.flatten() else { continue };
+            let Some(key) = scan.next_key()? else { break };
+            let record = Place::at_end_of(&key).map(|place| self.at(place)).transpose()?.flatten();
+            let Some(record) = record else { continue };
             let is_in = record
                 .thread
                 .is_some_and(|thread| thread.root == root && u32::from(thread.depth) <= page.max_depth);

@@ -24,6 +24,7 @@ use waxlog_nostr::{Event, EventId, PublicKey};
 
 use crate::channel::{Channel, ChannelId};
 use crate::desk::Blobs;
+use crate::index::Index;
 use crate::live::Whom;
 use crate::reply::Reply;
 use crate::state::State;
@@ -34,6 +35,7 @@ use crate::writer::summary;
 /// What the rules may ask.
 pub(crate) struct Facts<'a> {
     pub(crate) store: &'a Store,
+    pub(crate) index: &'a Index,
     pub(crate) state: &'a State,
     pub(crate) relay: PublicKey,
     pub(crate) blobs: Option<&'a dyn Blobs>,

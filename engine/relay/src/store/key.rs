@@ -20,6 +20,8 @@ const OWNER: u8 = b'o';
 const POLICY: u8 = b'p';
 const COMMAND: u8 = b'x';
 const SUMMARY: u8 = b's';
+const MANIFEST: u8 = b'M';
+const BLOCK: u8 = b'B';
 const BY_KIND: u8 = b'K';
 const BY_AUTHOR: u8 = b'A';
 const BY_TAG: u8 = b'T';
@@ -169,6 +171,16 @@ pub(crate) fn policy(of: &PublicKey) -> Vec<u8> {
 /// That a command was carried out.
 pub(crate) fn command(id: &EventId) -> Vec<u8> {
     join(COMMAND, &[id.as_bytes()])
+}
+
+/// Which runs the index has.
+pub(crate) fn manifest() -> Vec<u8> {
+    vec![MANIFEST]
+}
+
+/// The block of a run that begins with this index key.
+pub(crate) fn block(run: u64, first: &[u8]) -> Vec<u8> {
+    join(BLOCK, &[&run.to_be_bytes(), first])
 }
 
 /// The counts of a thread.

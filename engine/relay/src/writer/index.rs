@@ -9,8 +9,8 @@ use crate::store::key::{self, Place};
 use crate::store::record::Record;
 use crate::words;
 
-/// The keys of an event in the indexes, with their values.
-pub(super) fn entries(record: &Record, seq: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
+/// The keys of an event in the index.
+pub(crate) fn keys(record: &Record, seq: u64) -> Vec<Vec<u8>> {
     let event = &record.event;
     let place = Place::of(event.created_at, &event.id, seq);
     let mut keys = vec![
@@ -39,12 +39,11 @@ pub(super) fn entries(record: &Record, seq: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
             words::indexed(&event.content).iter().map(|word| key::with_place(key::by_word(word), place)),
         );
     }
-    let mut entries: Vec<_> = keys.into_iter().map(|key| (key, Vec::new())).collect();
     if let Some(thread) = record.thread {
         let place = key::in_thread(event.created_at, &event.id, seq);
-        entries.push((key::with_place(key::by_thread(&thread.root), place), vec![thread.depth]));
+        keys.push(key::with_place(key::by_thread(&thread.root), place));
     }
-    entries
+    keys
 }
 
 /// The key of the head that an event would be.

@@ -1,6 +1,6 @@
 //! The one writer: it turns a verdict into changes that go in together, and into what the relay says of it.
 
-mod index;
+pub(crate) mod index;
 mod said;
 pub(crate) mod summary;
 
@@ -10,9 +10,10 @@ use waxlog_nostr::kind::{class, Class};
 use waxlog_nostr::{Draft, EventId, Keys};
 
 use crate::channel::{Channel, ChannelId};
+use crate::index::Index;
 use crate::live::{Live, LiveEvent};
 use crate::reply::Checked;
-use crate::rules::{author, find, Effect};
+use crate::rules::{author, find, Effect, Facts};
 use crate::state::{Changes, State};
 use crate::store::record::{Record, Stored, Stub, Thread};
 use crate::store::{key, Batch, Store, StoreError};
@@ -20,6 +21,7 @@ use crate::store::{key, Batch, Store, StoreError};
 /// What one submission changes. Nothing of it is seen before [`Transaction::finish`] is applied.
 pub(crate) struct Transaction<'a> {
     store: &'a Store,
+    index: &'a Index,
     state: &'a State,
     keys: &'a Keys,
     now: u64,
@@ -27,6 +29,8 @@ pub(crate) struct Transaction<'a> {
     next_seq: u64,
     changes: Changes,
     live: Vec<Live>,
+    added: Vec<Vec<u8>>,
+    removed: Vec<Vec<u8>>,
 }
 
 /// A transaction that is ready to be applied.
@@ -35,6 +39,10 @@ pub(crate) struct Finished {
     pub(crate) changes: Changes,
     pub(crate) live: Vec<Live>,
     pub(crate) next_seq: u64,
+    /// Keys that the index gets.
+    pub(crate) added: Vec<Vec<u8>>,
+    /// Keys that the index loses.
+    pub(crate) removed: Vec<Vec<u8>>,
 }
 
 /// What became of an event that was to be stored.
@@ -47,9 +55,11 @@ pub(crate) enum Kept {
 }
 
 impl<'a> Transaction<'a> {
-    pub(crate) fn new(store: &'a Store, state: &'a State, keys: &'a Keys, next_seq: u64, now: u64) -> Self {
+    pub(crate) fn new(facts: &Facts<'a>, keys: &'a Keys, next_seq: u64) -> Self {
+        let Facts { store, index, state, now, .. } = *facts;
         let (batch, changes, live) = (Batch::default(), Changes::default(), Vec::new());
-        Self { store, state, keys, now, batch, next_seq, changes, live }
+        let (added, removed) = (Vec::new(), Vec::new());
+        Self { store, index, state, keys, now, batch, next_seq, changes, live, added, removed }
     }
 
     /// Stores an event and passes it on.
@@ -85,8 +95,8 @@ impl<'a> Transaction<'a> {
         for (of, policy) in &self.changes.policies {
             self.batch.put(key::policy(of), policy.as_str().as_bytes().to_vec());
         }
-        let Self { batch, changes, live, next_seq, .. } = self;
-        Ok(Finished { batch, changes, live, next_seq })
+        let Self { batch, changes, live, next_seq, added, removed, .. } = self;
+        Ok(Finished { batch, changes, live, next_seq, added, removed })
     }
 
     fn happen(&mut self, effect: Effect) -> Result<(), StoreError> {
@@ -166,9 +176,7 @@ impl<'a> Transaction<'a> {
         if let Some(slot) = index::reaction_key(record) {
             self.batch.put(slot, number);
         }
-        for (key, value) in index::entries(record, seq) {
-            self.batch.put(key, value);
-        }
+        self.added.extend(index::keys(record, seq));
         self.changes.kinds.insert(record.event.kind);
         Ok(Kept::Stored)
     }
@@ -178,9 +186,7 @@ impl<'a> Transaction<'a> {
         let author = author(&record.event, &self.keys.public_key());
         let stub = Stub { author, kind: record.event.kind, channel: record.channel };
         self.batch.put(key::body(seq), Stored::Gone(stub).to_bytes()?);
-        for (key, _) in index::entries(record, seq) {
-            self.batch.delete(key);
-        }
+        self.removed.extend(index::keys(record, seq));
         for slot in [index::head_key(record), index::reaction_key(record)].into_iter().flatten() {
             if self.store.get(&slot)?.as_deref().and_then(key::number) == Some(seq) {
                 self.batch.delete(slot);

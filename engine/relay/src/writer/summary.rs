@@ -89,9 +89,10 @@ impl Transaction<'_> {
     ) -> Result<(), StoreError> {
         let prefix = key::by_thread(&root);
         let mut replies = Replies::default();
-        let mut scan = self.store.scan(&prefix, &prefix);
-        while let Some(place) = scan.next_with(|key, _| Ok(Place::at_end_of(key)))? {
-            let stored = place.map(|place| self.store.read(&key::body(place.seq), Stored::from_bytes));
+        let mut scan = self.index.scan(self.store, &prefix, &prefix)?;
+        while let Some(key) = scan.next_key()? {
+            let stored = Place::at_end_of(&key)
+                .map(|place| self.store.read(&key::body(place.seq), Stored::from_bytes));
             let Some(record) = stored.transpose()?.flatten().and_then(Stored::here) else { continue };
             let is_here = record.event.id != gone;
             if let Some(thread) = record.thread.filter(|thread| is_here && thread.root == root) {

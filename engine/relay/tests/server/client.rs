@@ -7,7 +7,6 @@ use async_std::net::TcpStream;
 use async_tungstenite::tungstenite::{Error, Message};
 use async_tungstenite::WebSocketStream;
 use futures_lite::StreamExt;
-use futures_util::SinkExt;
 use serde_json::{json, Value};
 use waxlog_nostr::auth::answer_challenge;
 use waxlog_nostr::{Draft, Event, Keys};

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use async_tungstenite::tungstenite::Message;
-use futures_util::SinkExt;
 use serde_json::{json, Value};
 use waxlog_nostr::{Draft, Keys};
 use waxlog_relay::server::limits::Limits;
