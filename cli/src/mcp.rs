@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use structopt::StructOpt;
@@ -49,7 +49,7 @@ impl Link {
         let rest = arguments.get(1..).unwrap_or_default();
         match self {
             Link::Server => serve(arguments),
-            Link::Guard => waxlog_tools::stand(rest.iter().map(PathBuf::from))
+            Link::Guard => waxlog_tools::stand(rest)
                 .map_err(|error| Failure::io("cannot clean up after the tool server", &error)),
             Link::Rg => coded(rg::run(rest, io::stdout().lock())?),
             Link::Tree => coded(tree::run(rest, io::stdout().lock())?),

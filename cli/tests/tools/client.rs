@@ -67,6 +67,18 @@ impl Stage {
         entries.map(|entry| entry.expect("an entry").path()).collect()
     }
 
+    /// The processes that run in this stage: its folder is in their environment.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        let folder = self.folder.path().to_string_lossy().into_owned().into_bytes();
+        let numbers = fs::read_dir("/proc").expect("a /proc").flatten();
+        let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let is_here = |pid: &u32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            runs(*pid) && environment.windows(folder.len()).any(|part| part == folder)
+        };
+        numbers.filter(is_here).collect()
+    }
+
     /// The binary with little more than `PATH` in its environment.
     pub(crate) fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());

@@ -130,3 +130,20 @@ fn c51_after_sigkill_of_its_whole_group_the_guard_takes_everything_down() {
     expect_gone(&pids);
     wait_until("the key and all else are removed", || stage.leftovers().is_empty());
 }
+
+#[test]
+fn c51_a_sigkill_amid_the_starts_of_commands_leaves_none_of_them() {
+    for _ in 0..5 {
+        let stage = Stage::new();
+        let mut server = stage.server();
+        for n in 0..20 {
+            server.begin("shell", json!({"command": format!("echo $$ > {n}; sleep 600 & sleep 600")}));
+        }
+        stage.wait_for_pid("0");
+        let group = i32::try_from(server.pid()).ok().and_then(Pid::from_raw).expect("a number");
+        kill_process_group(group, Signal::KILL).expect("it runs");
+        server.wait();
+        wait_until("nobody is left", || stage.processes().is_empty());
+        wait_until("nothing is left", || stage.leftovers().is_empty());
+    }
+}

@@ -17,7 +17,7 @@ use crate::query::{gate, Failure, Reader};
 use crate::rate::{Limiter, Quota};
 use crate::reply::{Checked, Refusal, Reply, Submission, Ticket};
 use crate::rules::ephemeral::{self, Pass};
-use crate::rules::{channel, check, ingest, Facts, Fault, Verdict};
+use crate::rules::{channel, check, ingest, Facts, Fault, Keep, Verdict};
 use crate::state::{Changes, State};
 use crate::store::record::Stored;
 use crate::store::{key, Batch, Store, StoreError};
@@ -291,10 +291,13 @@ impl Desk {
             let facts = self.facts(&state, now);
             let Verdict { reply, keep, channel, thread, effects } = ingest::judge(&checked.event, &facts)?;
             let mut transaction = Transaction::new(&facts, &self.keys, writer.next_seq);
-            if !keep {
-                transaction.mark_done(&checked.event.id);
-            } else if transaction.keep_and_pass(checked, channel, thread)? == Kept::Older {
-                return Err(Fault::Refused(Reply::accepted(OLDER)));
+            match keep {
+                Keep::Done => transaction.mark_done(&checked.event.id),
+                Keep::PassedOn => transaction.pass_on(checked, channel),
+                Keep::Stored if transaction.keep_and_pass(checked, channel, thread)? == Kept::Older => {
+                    return Err(Fault::Refused(Reply::accepted(OLDER)));
+                }
+                Keep::Stored => {}
             }
             transaction.follow(effects)?;
             (reply, transaction.finish()?)

@@ -5,11 +5,15 @@
 //! server is the parent of every command. So a server that was given a secret to withhold makes the folder,
 //! starts itself anew without that secret, under the same process number, and adopts the folder.
 
-use std::fs::{self, OpenOptions, Permissions};
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{symlink, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use rustix::fs::{flock, FlockOperation};
+use tempfile::TempDir;
 use waxlog_nostr::{Keys, Secret};
 
 /// The names that lead to this program, beside git's: the commands that a model is told of.
@@ -22,8 +26,10 @@ const FOLDER_PREFIX: &str = "buzz-dev-mcp-";
 const SESSION_PREFIX: &str = "buzz-dev-mcp-session-";
 /// The file with git's key.
 const KEY_FILE: &str = ".nostr-key";
-/// The file with the number of the process that made the folder.
+/// The file with the number of the process that made the folder. It is locked while the folder is in use.
 const OWNER_FILE: &str = ".owner";
+/// A folder that nobody has locked is left alone for this long: its server may be about to.
+const UNLOCKED_MAX_AGE: Duration = Duration::from_secs(60);
 
 /// The folder. It is removed by [`Shims::remove`] only: a server that starts itself anew keeps it.
 #[derive(Clone, Debug)]
@@ -41,8 +47,7 @@ impl Shims {
         for name in COMMAND_LINKS.into_iter().chain(GIT_LINKS) {
             symlink(program, folder.path().join(name))?;
         }
-        fs::write(folder.path().join(OWNER_FILE), std::process::id().to_string())?;
-        Ok(Self { folder: folder.keep() })
+        Ok(Self { folder: owned(folder)? })
     }
 
     /// Takes over the folder that this process has made before it started itself anew, and no other.
@@ -55,6 +60,11 @@ impl Shims {
     /// Where it is.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// What tells the commands of this server from all others: the folder is its alone.
+    pub(crate) fn mark(&self) -> &OsStr {
+        self.folder.as_os_str()
     }
 
     /// Keeps git's key as it was given, for its owner's eyes only, if it is one.
@@ -96,11 +106,51 @@ pub(crate) enum KeyFileError {
 
 /// A new folder for what a session's calls leave.
 pub(crate) fn session_folder() -> io::Result<PathBuf> {
-    Ok(tempfile::Builder::new()
-        .prefix(SESSION_PREFIX)
-        .permissions(Permissions::from_mode(0o700))
-        .tempdir()?
-        .keep())
+    owned(
+        tempfile::Builder::new()
+            .prefix(SESSION_PREFIX)
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir()?,
+    )
+}
+
+/// Makes a folder one of this process.
+fn owned(folder: TempDir) -> io::Result<PathBuf> {
+    fs::write(folder.path().join(OWNER_FILE), std::process::id().to_string())?;
+    Ok(folder.keep())
+}
+
+/// Says to other servers that a folder is in use, for as long as the value lives.
+pub(crate) fn hold(folder: &Path) -> Option<File> {
+    let file = File::open(folder.join(OWNER_FILE)).and_then(|file| {
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(file)
+    });
+    if let Err(error) = &file {
+        log::warn!("{} cannot be locked: {error}; another server may remove it", folder.display());
+    }
+    file.ok()
+}
+
+/// Removes the folders below `temporary` of servers that could not do it: of those that were killed together with
+/// their guard, or by a loss of power.
+pub(crate) fn sweep(temporary: &Path) {
+    let entries = fs::read_dir(temporary).into_iter().flatten().flatten();
+    let is_ours = |name: &OsStr| name.as_encoded_bytes().starts_with(FOLDER_PREFIX.as_bytes());
+    for folder in entries.filter(|entry| is_ours(&entry.file_name())).map(|entry| entry.path()) {
+        if is_left(&folder) {
+            log::info!("{}, left by a server that was killed, is removed", folder.display());
+            remove(&folder);
+        }
+    }
+}
+
+/// Whether a folder was made by a server that runs no more.
+fn is_left(folder: &Path) -> bool {
+    let Ok(file) = File::open(folder.join(OWNER_FILE)) else { return false };
+    let made = file.metadata().and_then(|metadata| metadata.modified());
+    let is_old = made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > UNLOCKED_MAX_AGE));
+    is_old && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
 /// Removes a folder of ours.
@@ -114,6 +164,8 @@ pub(crate) fn remove(folder: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use super::*;
 
     const KEY: &str = "0000000000000000000000000000000000000000000000000000000000000003";
@@ -158,5 +210,34 @@ mod tests {
         assert!(Shims::adopt(shims.folder().to_owned()).is_none());
         assert!(Shims::adopt(PathBuf::from("/")).is_none());
         shims.remove();
+    }
+
+    #[test]
+    fn a_folder_that_is_old_and_that_nobody_holds_is_swept() {
+        let temporary = tempfile::tempdir().expect("a folder");
+        let make = |name: &str, age: Duration| {
+            let folder = temporary.path().join(name);
+            fs::create_dir(&folder).expect("a folder");
+            let file = File::create(folder.join(OWNER_FILE)).expect("a file");
+            file.set_modified(SystemTime::now() - age).expect("a time");
+            folder
+        };
+        let old = UNLOCKED_MAX_AGE * 2;
+        let (left, held, new) = (
+            make("buzz-dev-mcp-a", old),
+            make("buzz-dev-mcp-session-b", old),
+            make("buzz-dev-mcp-c", Duration::ZERO),
+        );
+        let (other, unknown) = (make("other", old), temporary.path().join("buzz-dev-mcp-d"));
+        fs::create_dir(&unknown).expect("a folder");
+        let lock = hold(&held).expect("locked");
+        sweep(temporary.path());
+        assert!(!left.exists());
+        for folder in [&held, &new, &other, &unknown] {
+            assert!(folder.exists(), "{}", folder.display());
+        }
+        drop(lock);
+        sweep(temporary.path());
+        assert!(!held.exists());
     }
 }

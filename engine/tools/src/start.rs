@@ -15,9 +15,9 @@ use signal_hook::low_level::emulate_default_handler;
 use waxlog_nostr::Secret;
 
 use crate::git;
-use crate::guard::Guard;
+use crate::guard::{Guard, MARK_VARIABLE};
 use crate::server::{Place, Served, Server};
-use crate::shims::{session_folder, Shims};
+use crate::shims::{hold, session_folder, sweep, Shims};
 use crate::variables::{is_withheld, Variables, GIT_KEY_VARIABLE};
 
 /// Names the folder that this process has made before it started itself anew.
@@ -90,11 +90,13 @@ fn start_anew(program: &Path, arguments: &[OsString], withheld: &[OsString], shi
 
 impl Place {
     fn set(program: &Path, shims: Shims) -> Result<Self, ServeError> {
+        sweep(&env::temp_dir());
         let cwd = env::current_dir().map_err(starting("finding the working directory"))?;
         let session = session_folder().map_err(starting("making the session's folder"))?;
-        let guard = Guard::start(program, &Place::folders(&session, &shims));
+        let guard = Guard::start(program, shims.mark(), &Place::folders(&session, &shims));
         let variables = variables(&shims);
-        Ok(Self { cwd, variables, shims, session, guard })
+        let held = [shims.folder(), &session].map(hold);
+        Ok(Self { cwd, variables, shims, session, guard, _held: held })
     }
 }
 
@@ -107,6 +109,7 @@ fn variables(shims: &Shims) -> Variables {
     path.push(":");
     path.push(rest);
     variables.set("PATH", path);
+    variables.set(MARK_VARIABLE, shims.mark());
     if let Some((file, keys)) = shims.key() {
         git::settings(&mut variables, &file, &keys.public_key());
     }

@@ -8,7 +8,7 @@ use waxlog_nostr::kind::{DM_ADD, DM_OPEN};
 use waxlog_nostr::{Event, PublicKey};
 
 use super::channel::random_id;
-use super::{invalid, refused, Effect, Facts, Fault, Judged, Verdict};
+use super::{invalid, refused, Effect, Facts, Fault, Judged, Keep, Verdict};
 use crate::channel::{Channel, ChannelId};
 use crate::reply::Reply;
 use crate::store::key;
@@ -29,7 +29,7 @@ pub(crate) fn judge(event: &Event, facts: &Facts<'_>) -> Judged<Verdict> {
 }
 
 fn carried_out(effects: Vec<Effect>, response: String) -> Verdict {
-    Verdict { keep: false, channel: None, thread: None, effects, reply: Reply::accepted(response) }
+    Verdict { keep: Keep::Done, channel: None, thread: None, effects, reply: Reply::accepted(response) }
 }
 
 fn open(event: &Event, facts: &Facts<'_>) -> Judged<Verdict> {

@@ -4,7 +4,7 @@ use waxlog_nostr::kind::*;
 use waxlog_nostr::Event;
 
 use super::{channel, deletion, dm, envelope, invalid, last_target, membership, message, reaction};
-use super::{refused, thread, workflow, Facts, Fault, Judged, Verdict};
+use super::{refused, thread, workflow, Facts, Fault, Judged, Keep, Verdict};
 use crate::channel::ChannelId;
 use crate::kinds;
 use crate::reply::{Reply, NOT_A_MEMBER};
@@ -31,15 +31,17 @@ pub(crate) fn judge(event: &Event, facts: &Facts<'_>) -> Judged<Verdict> {
     let verdict = apply_rules(event, channel, facts)?;
     is_writable(event, channel.as_ref(), facts)?;
     envelope::check(event, facts)?;
-    let is_known = match facts.find(&event.id)? {
-        // Taken back and given again within a second, a reaction is the same event.
-        Some((_, Stored::Gone(_))) => event.kind != REACTION,
-        found => found.is_some(),
-    };
-    if says_itself && is_known {
-        return Err(known());
+    if !says_itself {
+        return Ok(verdict);
     }
-    Ok(verdict)
+    match facts.find(&event.id)? {
+        None => Ok(verdict),
+        // Given, taken back and given again within a second, a reaction is one event, and that is deleted.
+        Some((_, Stored::Gone(_))) if event.kind == REACTION => {
+            Ok(Verdict { keep: Keep::PassedOn, ..verdict })
+        }
+        Some(_) => Err(known()),
+    }
 }
 
 fn known() -> Fault {

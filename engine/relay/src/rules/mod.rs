@@ -58,11 +58,21 @@ impl From<StoreError> for Fault {
 
 pub(crate) type Judged<T> = Result<T, Fault>;
 
+/// What becomes of the event itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// It is stored and passed on.
+    Stored,
+    /// It is passed on only: it was deleted, and stays so.
+    PassedOn,
+    /// It is a command, of which only that it was carried out is kept.
+    Done,
+}
+
 /// What an event leads to.
 #[derive(Debug)]
 pub(crate) struct Verdict {
-    /// Whether the event itself is stored and passed on.
-    pub(crate) keep: bool,
+    pub(crate) keep: Keep,
     pub(crate) channel: Option<ChannelId>,
     pub(crate) thread: Option<Thread>,
     /// In the order in which they happen, after the event is stored.
@@ -73,7 +83,7 @@ pub(crate) struct Verdict {
 impl Verdict {
     /// The event is stored in a channel, or as a global one.
     pub(crate) fn keep(channel: Option<ChannelId>) -> Self {
-        Self { keep: true, channel, thread: None, effects: Vec::new(), reply: Reply::ok() }
+        Self { keep: Keep::Stored, channel, thread: None, effects: Vec::new(), reply: Reply::ok() }
     }
 
     pub(crate) fn with(mut self, effects: impl IntoIterator<Item = Effect>) -> Self {

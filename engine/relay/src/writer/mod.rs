@@ -79,6 +79,12 @@ impl<'a> Transaction<'a> {
         Ok(Kept::Stored)
     }
 
+    /// Passes an event on that is not stored.
+    pub(crate) fn pass_on(&mut self, checked: Checked, channel: Option<ChannelId>) {
+        let Checked { event, json } = checked;
+        self.live.push(Live::Event(LiveEvent { event: Arc::new(event), json, channel }));
+    }
+
     /// Keeps that a command was carried out.
     pub(crate) fn mark_done(&mut self, command: &EventId) {
         self.batch.put(key::command(command), Vec::new());

@@ -8,6 +8,7 @@ mod answers;
 mod calls;
 mod lines;
 
+use std::fs::File;
 use std::io::{self, BufRead, Write};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
@@ -64,6 +65,8 @@ pub(crate) struct Place {
     /// For what calls leave.
     pub(crate) session: PathBuf,
     pub(crate) guard: Guard,
+    /// Says to other servers that the folders are in use.
+    pub(crate) _held: [Option<File>; 2],
 }
 
 type Job = Box<dyn FnOnce() + Send>;
