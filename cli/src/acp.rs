@@ -9,6 +9,7 @@ use waxlog_agent::config::{read_home, Environment};
 use waxlog_harness::{Config, Options, Surroundings};
 
 use crate::failure::Failure;
+use crate::hidden;
 
 /// The name under which the binary stands in for the harness of the same name.
 pub(crate) const LINK: &str = "buzz-acp";
@@ -27,6 +28,7 @@ impl Acp {
     /// Runs until it is told to stop.
     pub(crate) fn run(&self) -> Result<(), Failure> {
         log_to_stdout();
+        hidden::hide();
         let code = match self.start() {
             Ok(code) => code,
             Err((code, error)) => {

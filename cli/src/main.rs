@@ -1,14 +1,10 @@
 //! The `waxlog` binary: a thin command over the libraries.
 //!
 //! Arguments are read here and turned into one call; each command group has a file of its own. Under
-//! the name `buzz-agent` the binary is the agent and nothing else, under `buzz-acp` the harness, under `buzz` the
-//! groups of [`buzz`]. Exit codes of Waxlog's own commands: 0 is success, 1 says that a check failed or a thing was not
-//! found, 2 that the command or its set-up is wrong. The other groups have codes of their own, and so has a
-//! command that is none: see [`buzz::Failure`].
-//! the name `buzz-agent` the binary is the agent and nothing else, under the name `buzz` the groups of
-//! [`buzz`], under those of [`mcp::Link`] the tool server and its companions. Exit codes of Waxlog's own
-//! commands: 0 is success, 1 says that a check failed or a thing was not found, 2 that the command or its
-//! set-up is wrong. The other groups have codes of their own, and so has a command that is none: see
+//! the name `buzz-agent` the binary is the agent and nothing else, under `buzz-acp` the harness, under `buzz`
+//! the groups of [`buzz`], under those of [`mcp::Link`] the tool server and its companions. Exit codes of
+//! Waxlog's own commands: 0 is success, 1 says that a check failed or a thing was not found, 2 that the command
+//! or its set-up is wrong. The other groups have codes of their own, and so has a command that is none: see
 //! [`buzz::Failure`].
 
 mod acp;
@@ -152,8 +148,6 @@ impl Command {
             // These speak a protocol on stdout, or log to it, and take hold of it themselves.
             Command::Agent(agent) => agent.run(),
             Command::Acp(acp) => acp.run(),
-            // These speak a protocol on stdout and take hold of it themselves.
-            Command::Agent(agent) => agent.run(),
             Command::Relay(relay) => relay.run(),
             Command::Mcp(mcp) => mcp.run(),
             Command::Log(log) => printing(|out| log.run(out)),

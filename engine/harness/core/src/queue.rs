@@ -119,11 +119,11 @@ impl Lane {
         self.retry_after_ms.is_some_and(|until_ms| until_ms > now_ms)
     }
 
-    fn to_front(&mut self, events: Vec<Queued>) -> Vec<Queued> {
+    /// What was taken out goes back. Nothing is cut for it: a lane holds one batch more than it takes in.
+    fn put_first(&mut self, events: Vec<Queued>) {
         for queued in events.into_iter().rev() {
             self.waiting.push_front(queued);
         }
-        self.waiting.split_off(self.waiting.len().min(PENDING_MAX)).into()
     }
 
     fn keep_cancelled(&mut self, events: Vec<Queued>, why: Option<Why>) {
@@ -242,7 +242,7 @@ impl Queue {
         let until_ms = now_ms + jittered((RETRY_BASE_MS << doublings).min(RETRY_CAP_MS));
         lane.retry_after_ms = Some(until_ms);
         lane.keep_cancelled(batch.cancelled, batch.why);
-        lane.to_front(batch.events);
+        lane.put_first(batch.events);
         Requeued::Waiting { until_ms }
     }
 
@@ -255,7 +255,7 @@ impl Queue {
             return Some(batch);
         }
         lane.keep_cancelled(batch.cancelled, batch.why);
-        lane.to_front(batch.events);
+        lane.put_first(batch.events);
         None
     }
 
@@ -264,7 +264,7 @@ impl Queue {
         let lane = self.lane(&batch.channel);
         lane.in_flight = None;
         lane.keep_cancelled(batch.cancelled, batch.why);
-        lane.to_front(batch.events);
+        lane.put_first(batch.events);
     }
 
     /// The turn was cancelled for what came: its events are asked again together with it.
@@ -294,7 +294,7 @@ impl Queue {
     /// A steer has failed: its event waits again, before all others.
     pub fn release(&mut self, channel: &str, event: &EventId) {
         if let Some(queued) = self.take_withheld(channel, event) {
-            self.lane(channel).to_front(vec![queued]);
+            self.lane(channel).put_first(vec![queued]);
         }
     }
 
@@ -334,7 +334,7 @@ impl Queue {
             if lane.in_flight.as_ref().is_some_and(|flight| flight.deadline_ms <= now_ms) {
                 lane.in_flight = None;
                 let withheld = std::mem::take(&mut lane.withheld);
-                lane.to_front(withheld);
+                lane.put_first(withheld);
                 expired.push(channel.clone());
             }
         }
@@ -367,7 +367,7 @@ impl Queue {
         let mut interrupted = Vec::new();
         for lane in self.lanes.values_mut() {
             let withheld = std::mem::take(&mut lane.withheld);
-            lane.to_front(withheld);
+            lane.put_first(withheld);
             interrupted.extend(lane.in_flight.take().map(|flight| flight.batch));
         }
         interrupted

@@ -83,7 +83,7 @@ pub fn assemble(wanted: Wanted, found: Vec<Event>, agent: PublicKey, limit: usiz
             (found, is_truncated, total + usize::from(is_truncated))
         }
     };
-    (!lines.is_empty()).then(|| Context { wanted, lines, total: total as u64, is_truncated })
+    (!lines.is_empty()).then_some(Context { wanted, lines, total: total as u64, is_truncated })
 }
 
 /// The root and the newest replies. The agent's own newest reply stays, in place of the oldest shown.
