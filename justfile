@@ -56,6 +56,18 @@ conformance-tools *names:
     cargo build
     python3 "{{kit}}/tools_run.py" --server '{{justfile_directory()}}/target/debug/waxlog mcp' {{names}}
 
+# Scenarios of a conformance kit for the harness, all or those named; needs WAXLOG_CONFORMANCE_KIT.
+conformance-harness *names:
+    @test -n "{{kit}}" || { echo "set WAXLOG_CONFORMANCE_KIT to the kit's folder" >&2; exit 2; }
+    cargo build
+    python3 "{{kit}}/harness_run.py" --harness '{{justfile_directory()}}/target/debug/waxlog acp' {{names}}
+
+# Scenarios of a conformance kit for the commands and the relay; needs WAXLOG_CONFORMANCE_KIT.
+conformance-commands *names:
+    @test -n "{{kit}}" || { echo "set WAXLOG_CONFORMANCE_KIT to the kit's folder" >&2; exit 2; }
+    cargo build
+    python3 "{{kit}}/cli_run.py" --cli '{{justfile_directory()}}/target/debug/waxlog' --relay '{{justfile_directory()}}/target/debug/waxlog relay --listen 127.0.0.1:{port}' {{names}}
+
 # Bans, licences and sources of all dependencies; needs cargo-deny.
 deny:
     cargo deny check bans licenses sources
