@@ -1,5 +1,6 @@
 //! What the harness was told, checked: options before variables before defaults.
 
+mod answer;
 mod read;
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@ const LABEL: &str = "auth";
 pub struct OwnerTag {
     /// Whose agent it is.
     pub owner: PublicKey,
-    /// Clauses joined by `&`, verbatim: see [`Conditions`].
+    /// Clauses joined by `&`, verbatim: see [`parse_conditions`].
     pub conditions: String,
     /// The owner's signature.
     pub signature: Signature,

@@ -6,16 +6,11 @@ use std::str::FromStr;
 
 use waxlog_harness_core::command;
 use waxlog_harness_core::prompt::BASE;
-use waxlog_harness_core::rules::{Rules, MENTION_KINDS};
-use waxlog_harness_core::settings::{
-    AgentCommand, Handling, McpServer, Prompts, RespondTo, Settings, Subscribe,
-};
-use waxlog_nostr::channel::ChannelId;
+use waxlog_harness_core::settings::{AgentCommand, McpServer, Prompts, Settings};
 use waxlog_nostr::owner::OwnerTag;
 use waxlog_nostr::{Keys, PublicKey};
 
 use super::{Config, ConfigError, Options, Secrets};
-use crate::rules_file;
 
 const AGENTS_MAX: u64 = 32;
 const MAX_TURN_SECS: u64 = 604_800;
@@ -23,12 +18,6 @@ const DAY_SECS: u64 = 86_400;
 const CONTEXT_MAX: u64 = 100;
 /// Largest text file that is read, in bytes.
 const TEXT_MAX_BYTES: usize = 1_048_576;
-const MODES: [(&str, RespondTo); 4] = [
-    ("owner-only", RespondTo::OwnerOnly),
-    ("allowlist", RespondTo::Allowlist),
-    ("anyone", RespondTo::Anyone),
-    ("nobody", RespondTo::Nobody),
-];
 
 /// What surrounds the process.
 pub struct Surroundings<'a> {
@@ -42,16 +31,16 @@ pub struct Surroundings<'a> {
     pub version: String,
 }
 
-struct Reader<'a> {
-    options: &'a Options,
+pub(super) struct Reader<'a> {
+    pub(super) options: &'a Options,
     around: &'a Surroundings<'a>,
 }
 
-fn form<T>(name: &str, why: impl Into<String>) -> Result<T, ConfigError> {
+pub(super) fn form<T>(name: &str, why: impl Into<String>) -> Result<T, ConfigError> {
     Err(ConfigError::Form { name: name.to_owned(), why: why.into() })
 }
 
-fn value<T>(why: impl Into<String>) -> Result<T, ConfigError> {
+pub(super) fn value<T>(why: impl Into<String>) -> Result<T, ConfigError> {
     Err(ConfigError::Value(why.into()))
 }
 
@@ -68,11 +57,11 @@ impl Reader<'_> {
     }
 
     /// An option as typed, else its variable.
-    fn text(&self, typed: &Option<String>, variable: &str) -> Option<String> {
+    pub(super) fn text(&self, typed: &Option<String>, variable: &str) -> Option<String> {
         typed.clone().or_else(|| self.env(&format!("BUZZ_ACP_{variable}")))
     }
 
-    fn filled(&self, typed: &Option<String>, variable: &str) -> Option<String> {
+    pub(super) fn filled(&self, typed: &Option<String>, variable: &str) -> Option<String> {
         self.text(typed, variable).filter(|text| !text.trim().is_empty())
     }
 
@@ -91,7 +80,7 @@ impl Reader<'_> {
     }
 
     /// A switch: given, or its variable says `true`.
-    fn switch(&self, typed: bool, variable: &str) -> Result<bool, ConfigError> {
+    pub(super) fn switch(&self, typed: bool, variable: &str) -> Result<bool, ConfigError> {
         let name = format!("BUZZ_ACP_{variable}");
         match (typed, self.env(&name).as_deref()) {
             (true, _) | (_, Some("true")) => Ok(true),
@@ -100,12 +89,12 @@ impl Reader<'_> {
         }
     }
 
-    fn list(&self, typed: &Option<String>, variable: &str) -> Vec<String> {
+    pub(super) fn list(&self, typed: &Option<String>, variable: &str) -> Vec<String> {
         let text = self.text(typed, variable).unwrap_or_default();
         text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
     }
 
-    fn word<T: Copy>(
+    pub(super) fn word<T: Copy>(
         &self,
         typed: &Option<String>,
         variable: &str,
@@ -358,137 +347,6 @@ impl Reader<'_> {
         let team =
             self.filled(&options.team_instructions, "TEAM_INSTRUCTIONS").map(|team| team.trim().to_owned());
         Ok(Prompts { base, system, team })
-    }
-
-    fn subscribe(&self) -> Result<Subscribe, ConfigError> {
-        let options = self.options;
-        let modes = [("mentions", 0), ("all", 1), ("config", 2)];
-        let mode = self.word(&options.subscribe, "SUBSCRIBE", &modes, 0)?;
-        let by_mention = !self.switch(options.no_mention_filter, "NO_MENTION_FILTER")?;
-        let kinds = self.kinds()?;
-        let channels = self.channels();
-        if mode == 2 {
-            if kinds.is_some() || channels.is_some() || !by_mention {
-                log::warn!("--kinds, --channels and --no-mention-filter mean nothing in the mode config");
-            }
-            let file = self.text(&options.config, "CONFIG").unwrap_or_else(|| "./buzz-acp.toml".to_owned());
-            let rules = rules_file::read(Path::new(&file)).or_else(value)?;
-            if rules.is_empty() {
-                log::warn!("{file} has no rules: nothing will be answered");
-            }
-            let subscribe = Subscribe::Rules(rules);
-            return Rules::new(&subscribe)
-                .map(|_| subscribe)
-                .or_else(|error| value(format!("{file}: {error}")));
-        }
-        Ok(match mode {
-            0 => Subscribe::Mentions {
-                kinds: kinds.unwrap_or_else(|| MENTION_KINDS.to_vec()),
-                by_mention,
-                channels,
-            },
-            _ => Subscribe::All { kinds, channels },
-        })
-    }
-
-    fn kinds(&self) -> Result<Option<Vec<u16>>, ConfigError> {
-        let list = self.list(&self.options.kinds, "KINDS");
-        let kind = |item: &String| {
-            item.parse::<u16>().or_else(|_| {
-                form("BUZZ_ACP_KINDS", format!("a kind from 0 to 65535 is needed, got {item:?}"))
-            })
-        };
-        let kinds: Vec<u16> = list.iter().map(kind).collect::<Result<_, _>>()?;
-        Ok((!kinds.is_empty()).then_some(kinds))
-    }
-
-    fn channels(&self) -> Option<Vec<String>> {
-        let list = self.list(&self.options.channels, "CHANNELS");
-        let read = |item: &String| {
-            let read = item.parse::<ChannelId>();
-            read.map_err(|_| log::warn!("channel {item:?} is passed over: it is no UUID")).ok()
-        };
-        (!list.is_empty()).then(|| list.iter().filter_map(read).map(|id| id.to_string()).collect())
-    }
-
-    fn handling(&self, drop_busy: bool) -> Result<Handling, ConfigError> {
-        let known = [
-            ("steer", Handling::Steer),
-            ("queue", Handling::Queue),
-            ("interrupt", Handling::Interrupt),
-            ("owner-interrupt", Handling::OwnerInterrupt),
-        ];
-        let handling = self.word(
-            &self.options.multiple_event_handling,
-            "MULTIPLE_EVENT_HANDLING",
-            &known,
-            Handling::Steer,
-        )?;
-        if drop_busy && handling != Handling::Queue {
-            return value(
-                "BUZZ_ACP_DEDUP=drop drops what comes during a turn: it needs BUZZ_ACP_MULTIPLE_EVENT_HANDLING=queue",
-            );
-        }
-        Ok(handling)
-    }
-
-    fn permission_mode(&self) -> Result<Option<String>, ConfigError> {
-        let known = [
-            ("default", None),
-            ("accept-edits", Some("acceptEdits")),
-            ("acceptEdits", Some("acceptEdits")),
-            ("bypass-permissions", Some("bypassPermissions")),
-            ("bypassPermissions", Some("bypassPermissions")),
-            ("dont-ask", Some("dontAsk")),
-            ("dontAsk", Some("dontAsk")),
-            ("plan", Some("plan")),
-        ];
-        let mode =
-            self.word(&self.options.permission_mode, "PERMISSION_MODE", &known, Some("bypassPermissions"))?;
-        Ok(mode.map(str::to_owned))
-    }
-
-    fn respond_to(&self) -> Result<(RespondTo, Vec<PublicKey>), ConfigError> {
-        let options = self.options;
-        let mode = self.word(&options.respond_to, "RESPOND_TO", &MODES, RespondTo::OwnerOnly)?;
-        let word_of =
-            |mode: RespondTo| MODES.iter().find(|(_, known)| *known == mode).map_or("", |(word, _)| word);
-        let allowed = self.list(&options.allowed_respond_to, "ALLOWED_RESPOND_TO");
-        for item in &allowed {
-            if !MODES.iter().any(|(word, _)| word == item) {
-                return value(format!("BUZZ_ACP_ALLOWED_RESPOND_TO: {item:?} is no mode"));
-            }
-        }
-        if !allowed.is_empty() && !allowed.iter().any(|item| item == word_of(mode)) {
-            return value(format!(
-                "BUZZ_ACP_RESPOND_TO={} is not permitted here; BUZZ_ACP_ALLOWED_RESPOND_TO permits {}",
-                word_of(mode),
-                allowed.join(", ")
-            ));
-        }
-        let listed = self.list(&options.respond_to_allowlist, "RESPOND_TO_ALLOWLIST");
-        if mode != RespondTo::Allowlist {
-            if !listed.is_empty() {
-                log::warn!(
-                    "BUZZ_ACP_RESPOND_TO_ALLOWLIST means nothing without BUZZ_ACP_RESPOND_TO=allowlist"
-                );
-            }
-            return Ok((mode, Vec::new()));
-        }
-        let key = |item: &String| {
-            item.to_lowercase()
-                .parse::<PublicKey>()
-                .or_else(|error| value(format!("BUZZ_ACP_RESPOND_TO_ALLOWLIST: {error}")))
-        };
-        let mut keys: Vec<PublicKey> = listed.iter().map(key).collect::<Result<_, _>>()?;
-        keys.sort();
-        keys.dedup();
-        if keys.is_empty() {
-            return value(
-                "BUZZ_ACP_RESPOND_TO=allowlist needs at least one key in BUZZ_ACP_RESPOND_TO_ALLOWLIST",
-            );
-        }
-        Ok((mode, keys))
     }
 
     /// What some agents need to know of where they are.
