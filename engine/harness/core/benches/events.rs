@@ -1,5 +1,7 @@
 //! What an event costs on its way from the socket to the queue, beside what its verification costs alone.
 
+#![allow(missing_docs, reason = "the macros of criterion make public items")]
+
 use criterion::{criterion_group, criterion_main, BatchSize, Criterion, Throughput};
 use serde_json::json;
 use waxlog_harness_core::record::{Happened, HttpOutcome};
