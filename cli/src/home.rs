@@ -90,8 +90,8 @@ impl HomeOption {
         for entry in entries {
             let name = entry.map_err(|error| unreadable(&error))?.file_name();
             // Other names are what `log repair` and `log import` leave beside a log.
-            if let Some(slot) = name.to_str().and_then(|name| name.parse::<u32>().ok()) {
-                slots.push((slot, agents.join(&name)));
+            if let Some(name) = name.to_str().filter(|name| is_slot(name)) {
+                slots.push((name.parse::<u32>().unwrap_or(u32::MAX), agents.join(name)));
             }
         }
         slots.sort();
@@ -111,14 +111,15 @@ impl HomeOption {
         if typed.is_dir() {
             return Ok(typed.to_path_buf());
         }
-        let slot = typed.to_str().and_then(|typed| typed.parse::<u32>().ok());
-        let dir = match slot {
-            Some(slot) => Some(agents_folder(&self.folder()?).join(slot.to_string())),
+        let dir = match typed.to_str().filter(|typed| is_slot(typed)) {
+            Some(slot) => Some(agents_folder(&self.folder()?).join(slot)),
             None => None,
         };
         dir.filter(|dir| dir.is_dir()).ok_or_else(|| {
             let typed = typed.display();
-            Failure::Check(format!("there is no log {typed}: give a log's folder, or a slot's number"))
+            Failure::Check(format!(
+                "there is no log {typed}: give a log's folder, or the number or name of a slot"
+            ))
         })
     }
 
@@ -153,4 +154,9 @@ impl HomeOption {
             home.display()
         )))
     }
+}
+
+/// Whether a folder's name is that of a slot: a number, or a name that a harness keeps for an agent.
+fn is_slot(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
