@@ -44,7 +44,8 @@ impl RelayHttp {
             silence_max: Duration::from_secs(30),
             success_body_max_bytes: ANSWER_MAX_BYTES,
             error_body_max_bytes: ERROR_MAX_BYTES,
-            keeps_connections: true,
+            // A connection that the relay has closed meanwhile would cost an attempt.
+            keeps_connections: false,
         })?;
         let base = http_url(&config.settings.relay_url);
         let named_base = config.http_base.as_deref().map_or_else(|| base.clone(), http_url);

@@ -216,15 +216,20 @@ impl Machine {
                     self.queue.requeue_cancelled(batch, why);
                 }
             }
-            Fate::Retried => {
-                let factor_ms = step.jittered(1_000);
-                let jittered = |base_ms: u64| base_ms * factor_ms / 1_000;
-                if let Requeued::Dead(batch) = self.queue.requeue(batch, step.now_ms, jittered) {
-                    self.give_up(step, &batch, outcome, &format!("after multiple retries: {text}"));
-                }
-            }
+            Fate::Retried => return self.look_for_answers(step, turn, batch, outcome, text),
         }
         self.queue.complete(channel, step.now_ms);
+    }
+
+    /// A batch is asked again after a wait, or given up if that was too often.
+    pub(super) fn retry(&mut self, step: &mut Step, batch: Batch, outcome: &Outcome, text: &str) {
+        let channel = batch.channel.clone();
+        let factor_ms = step.jittered(1_000);
+        let jittered = |base_ms: u64| base_ms * factor_ms / 1_000;
+        if let Requeued::Dead(batch) = self.queue.requeue(batch, step.now_ms, jittered) {
+            self.give_up(step, &batch, outcome, &format!("after multiple retries: {text}"));
+        }
+        self.queue.complete(&channel, step.now_ms);
     }
 
     /// A batch is given up, where its people can see it.

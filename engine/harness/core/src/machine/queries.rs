@@ -31,8 +31,8 @@ pub(super) enum Purpose {
     Channel(String),
     /// Whose agent an author is; the channel whose event waits for it.
     Author(PublicKey),
-    /// Whether a batch was answered before the process ended.
-    Answered { turn: String },
+    /// Whether a batch was answered before its turn ended; after a restart the relay may need some time.
+    Answered { turn: String, is_patient: bool },
     /// The agent's memory, for the turn of a slot.
     Memory(usize),
     /// The channel's canvas, for the turn of a slot.
@@ -95,7 +95,8 @@ impl Purpose {
         let query = |timeout_ms, retries, wait_ms| Manner { path: "/query", timeout_ms, retries, wait_ms };
         match self {
             Self::Memberships | Self::Descriptions(_) => query(DISCOVERY_MS, 3, LOOKUP_WAIT_MS),
-            Self::Answered { .. } => query(DISCOVERY_MS, 3, LOOKUP_WAIT_MS),
+            Self::Answered { is_patient: true, .. } => query(DISCOVERY_MS, 3, LOOKUP_WAIT_MS),
+            Self::Answered { is_patient: false, .. } => query(LOOKUP_MS, 0, 0),
             Self::Author(_) => query(gate::LOOKUP_MS, 0, 0),
             Self::Channel(_) => query(LOOKUP_MS, 1, LOOKUP_WAIT_MS),
             Self::Memory(_) | Self::Canvas(_) => query(LOOKUP_MS, 0, 0),
@@ -162,7 +163,7 @@ impl Machine {
                 self.channel_resolved(step, &channel);
             }
             Purpose::Author(author) => self.author_found(step, author, &answer),
-            Purpose::Answered { turn } => self.answered_found(step, &turn, &answer),
+            Purpose::Answered { turn, .. } => self.answered_found(step, &turn, &answer),
             Purpose::Memory(slot) => self.memory_found(step, slot, None),
             Purpose::Canvas(slot) => self.canvas_found(step, slot, answer.events()),
             Purpose::Context(slot) => self.context_found(step, slot, answer.events().to_vec()),

@@ -1,10 +1,12 @@
-//! After a kill: what ran is settled. What a turn has cost is published, what it was asked is asked again
-//! unless it was answered, and nobody is answered twice.
+//! After a kill, of the harness or of an agent: what ran is settled. What a turn has cost is published, what it
+//! was asked is asked again unless it was answered, and nobody is answered twice.
 
 use serde_json::{json, Value};
 use waxlog_nostr::kind;
 
+use super::outcome::Outcome;
 use super::queries::{Answer, Purpose};
+use super::turn::Turn;
 use super::view::TurnView;
 use super::Machine;
 use crate::effect::{Effect, Level};
@@ -30,6 +32,17 @@ pub(super) struct Interrupted {
     is_billed: bool,
     /// What it was asked, until it is known whether that was answered.
     batch: Option<Batch>,
+    /// What is to be done with what was not.
+    then: Then,
+}
+
+/// What is done with what a turn has left without an answer.
+#[derive(Clone, Debug)]
+enum Then {
+    /// The process ended: it is asked again at once.
+    AtOnce,
+    /// The turn failed: it is asked again after a wait, or given up for this reason.
+    Later(Outcome, String),
 }
 
 impl Machine {
@@ -52,6 +65,7 @@ impl Machine {
                 pending,
                 is_billed: session.is_none(),
                 batch: taken.map(|taken| batches.remove(taken)),
+                then: Then::AtOnce,
             });
             if let Some(session) = session {
                 step.act(Effect::FindUsage { turn: turn.id, session, slot: at });
@@ -59,6 +73,9 @@ impl Machine {
         }
         for batch in batches {
             self.queue.requeue_unasked(batch);
+        }
+        for one in &mut self.interrupted {
+            one.then = Then::AtOnce;
         }
         self.find_unbilled(step);
     }
@@ -98,7 +115,6 @@ impl Machine {
 
     /// The relay is there: asks it what was answered before the kill.
     pub(super) fn recover_interrupted(&mut self, step: &mut Step) {
-        let agent = self.set().agent;
         let open: Vec<(String, String, u64)> = self
             .interrupted
             .iter()
@@ -106,16 +122,52 @@ impl Machine {
                 Some((one.turn.clone(), one.batch.as_ref()?.channel.clone(), one.started_ms / 1000))
             })
             .collect();
-        for (turn, channel, since) in open {
-            let filter = json!({
-                "kinds": [kind::MESSAGE, kind::MESSAGE_V2, kind::FORUM_COMMENT],
-                "authors": [agent],
-                "#h": [channel],
-                "since": since,
-                "limit": OWN_MESSAGES_MAX,
-            });
-            self.query(step, Purpose::Answered { turn }, vec![filter]);
+        for (turn, channel, since_secs) in open {
+            self.ask_answered(step, turn, &channel, since_secs, true);
         }
+    }
+
+    /// A turn failed whose agent may have answered before it did: asks the relay, then decides. The channel
+    /// stays busy until then.
+    pub(super) fn look_for_answers(
+        &mut self,
+        step: &mut Step,
+        turn: &Turn,
+        batch: Batch,
+        outcome: &Outcome,
+        text: &str,
+    ) {
+        let (channel, since_secs) = (batch.channel.clone(), turn.started_ms / 1000);
+        self.interrupted.push(Interrupted {
+            turn: turn.id.clone(),
+            channel: turn.channel.clone(),
+            started_ms: turn.started_ms,
+            ended_ms: step.now_ms,
+            session: None,
+            pending: None,
+            is_billed: true,
+            batch: Some(batch),
+            then: Then::Later(outcome.clone(), text.to_owned()),
+        });
+        self.ask_answered(step, turn.id.clone(), &channel, since_secs, false);
+    }
+
+    fn ask_answered(
+        &mut self,
+        step: &mut Step,
+        turn: String,
+        channel: &str,
+        since_secs: u64,
+        is_patient: bool,
+    ) {
+        let filter = json!({
+            "kinds": [kind::MESSAGE, kind::MESSAGE_V2, kind::FORUM_COMMENT],
+            "authors": [self.set().agent],
+            "#h": [channel],
+            "since": since_secs,
+            "limit": OWN_MESSAGES_MAX,
+        });
+        self.query(step, Purpose::Answered { turn, is_patient }, vec![filter]);
     }
 
     /// The relay has said what the agent has sent since the turn began: an event with an answer is not asked
@@ -137,19 +189,27 @@ impl Machine {
         batch.cancelled.retain(&mut is_open);
         let left = batch.all().count();
         if left < before {
-            let text = format!("{} of {before} events had their answer before the restart", before - left);
+            let text =
+                format!("{} of {before} events had their answer before their turn ended", before - left);
             step.tell(Level::Info, text);
         }
-        let channel = batch.channel.clone();
-        if left > 0 {
-            if let Some(dead) = self.queue.requeue_interrupted(batch) {
-                let why = "the agent's host ended while it was being answered, again and again";
-                if let Some(last) = dead.last() {
-                    self.notify_failure(step, &channel, &last.event, why);
-                }
-            }
+        let then = one.then.clone();
+        match then {
+            Then::AtOnce if left > 0 => self.ask_at_once(step, batch),
+            Then::Later(outcome, text) if left > 0 => self.retry(step, batch, &outcome, &text),
+            Then::AtOnce => {}
+            Then::Later(..) => self.queue.complete(&batch.channel, step.now_ms),
         }
         self.forget_settled();
+    }
+
+    fn ask_at_once(&mut self, step: &mut Step, batch: Batch) {
+        let channel = batch.channel.clone();
+        let Some(dead) = self.queue.requeue_interrupted(batch) else { return };
+        let why = "the agent's host ended while it was being answered, again and again";
+        if let Some(last) = dead.last() {
+            self.notify_failure(step, &channel, &last.event, why);
+        }
     }
 
     fn forget_settled(&mut self) {
