@@ -9,17 +9,21 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use async_std::task;
 use rustix::process::{kill_process, kill_process_group, Pid, Signal};
 use serde_json::Value;
 use tempfile::TempDir;
+use waxlog_nostr::client::http::{RelayHttp, Settings};
 use waxlog_nostr::owner::OwnerTag;
-use waxlog_nostr::{turn_metric, Event, Keys};
+use waxlog_nostr::{kind, turn_metric, Event, Filter, Keys};
 
 use crate::model::Model;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_waxlog");
 /// How long anything may take that must come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+/// How many events one query gives.
+const PAGE: usize = 500;
 const POLL: Duration = Duration::from_millis(100);
 
 pub(crate) struct Stage {
@@ -162,16 +166,43 @@ impl Stage {
 
     /// How often each message has been answered.
     pub(crate) fn answers(&self) -> BTreeMap<String, usize> {
-        let shown =
-            self.buzz(&self.person, &["messages", "get", "--channel", &self.channel, "--limit", "200"]);
-        let agent = self.agent.public_key().to_hex();
+        let filter = Filter::new()
+            .kinds([kind::MESSAGE])
+            .authors([self.agent.public_key()])
+            .tag('h', [self.channel.as_str()]);
         let mut answers = BTreeMap::new();
-        for event in shown.as_array().unwrap().iter().filter(|event| event["pubkey"] == agent.as_str()) {
-            for tag in event["tags"].as_array().unwrap().iter().filter(|tag| tag[0] == "e") {
-                *answers.entry(tag[1].as_str().unwrap().to_owned()).or_default() += 1;
+        for event in self.find(&self.person, filter) {
+            for answered in event.tag_values("e") {
+                *answers.entry(answered.to_owned()).or_default() += 1;
             }
         }
         answers
+    }
+
+    /// All events that answer a filter, however many pages they are on.
+    fn find(&self, keys: &Keys, filter: Filter) -> Vec<Event> {
+        let relay = RelayHttp::new(Settings {
+            relay: self.url.clone(),
+            keys: keys.clone(),
+            owner_tag: None,
+            timeout: PATIENCE,
+            connect_timeout: PATIENCE,
+            watcher: None,
+        })
+        .unwrap();
+        let mut found: Vec<Event> = Vec::new();
+        loop {
+            let mut page = filter.clone().limit(PAGE);
+            if let Some(last) = found.last() {
+                page = page.until(last.created_at).extension("before_id", last.id.to_hex());
+            }
+            let events = task::block_on(relay.query(&[page])).unwrap().events;
+            let is_last = events.len() < PAGE;
+            found.extend(events);
+            if is_last {
+                return found;
+            }
+        }
     }
 
     pub(crate) fn await_answers(&self, mentions: &[String]) {
@@ -183,14 +214,8 @@ impl Stage {
 
     /// What the owner has been told that turns cost: input and output tokens.
     pub(crate) fn billed(&self) -> (u64, u64) {
-        let feed = self.command(&self.owner).args(["feed", "get", "--limit", "50"]).output().unwrap();
-        let shown: Vec<Value> = serde_json::from_slice(&feed.stdout).unwrap();
-        let ids =
-            shown.iter().filter(|event| event["kind"] == 44200).map(|event| event["id"].as_str().unwrap());
         let mut sums = (0, 0);
-        for id in ids {
-            let found = self.buzz(&self.owner, &["social", "event", "--event", id]);
-            let event: Event = serde_json::from_value(found[0].clone()).unwrap();
+        for event in self.find(&self.owner, turn_metric::filter(&self.owner.public_key(), 0)) {
             let payload = turn_metric::open(&self.owner, &event).unwrap();
             let turn = payload.turn.expect("the sessions of our own agent begin at zero");
             sums.0 += turn.input_tokens.unwrap_or(0);
