@@ -78,6 +78,7 @@ part() {
 
 part node "$copy/servers.mjs" 9>&-
 part node "$copy/client.mjs" 9>&-
+part node "$copy/relay.mjs" 9>&-
 part "$PYTHON_BIN/python" "$copy/python/client.py" 9>&-
 
 passed=$(grep -c '^ok ' "$report" || true)
