@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::home::HomeOption;
 
 /// The file in the home that holds the secret key in hex.
-const IDENTITY_FILE: &str = "identity";
+pub(crate) const IDENTITY_FILE: &str = "identity";
 const PRIVATE: u32 = 0o600;
 /// The longest text that is read as a key, in bytes.
 const MAX_KEY_BYTES: u64 = 1024;
@@ -101,6 +101,16 @@ pub(crate) fn read(file: &Path) -> Result<Option<Keys>, Failure> {
     };
     let keys = Keys::parse(text.expose().trim());
     keys.map(Some).map_err(|error| Failure::SetUp(format!("{}: {error}", file.display())))
+}
+
+/// The key that a file holds; made there if there is no file, so that what it signs stays its own.
+pub(crate) fn kept(file: &Path) -> Result<Keys, Failure> {
+    if let Some(keys) = read(file)? {
+        return Ok(keys);
+    }
+    let made = Keys::generate();
+    write(file, &made, false)?;
+    Ok(made)
 }
 
 fn read_key(from: impl Read) -> Result<Keys, Failure> {

@@ -2,7 +2,6 @@
 
 mod check;
 mod list;
-mod readable;
 mod round;
 mod show;
 mod summary;

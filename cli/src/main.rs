@@ -19,10 +19,12 @@ mod home;
 mod keys;
 mod logs;
 mod mcp;
+mod readable;
 mod relay;
 mod replay;
 mod session;
 mod table;
+mod up;
 mod usage;
 
 use std::ffi::{OsStr, OsString};
@@ -78,6 +80,8 @@ enum Command {
     Replay(replay::ReplayCommand),
     /// Keeps recorded sessions as regression tests.
     Fixture(fixture::Fixture),
+    /// Starts everything: a relay, an agent of yours and a channel to talk to it in.
+    Up(Box<up::Up>),
     /// Shows the whole story: a turn, a kill, the recovered tokens, a replay.
     Demo(demo::Demo),
     /// Serves a relay for the agents and people of one machine.
@@ -150,6 +154,7 @@ impl Command {
             Command::Acp(acp) => acp.run(),
             Command::Relay(relay) => relay.run(),
             Command::Mcp(mcp) => mcp.run(),
+            Command::Up(up) => up.run(),
             Command::Log(log) => printing(|out| log.run(out)),
             Command::Usage(usage) => printing(|out| usage.run(out)),
             Command::Replay(replay) => printing(|out| replay.run(out)),

@@ -16,7 +16,7 @@ use crate::home::HomeOption;
 use crate::keys;
 
 /// Where it listens unless told otherwise.
-const DEFAULT_LISTEN: &str = "127.0.0.1:3000";
+pub(crate) const DEFAULT_LISTEN: &str = "127.0.0.1:3000";
 /// The relay's folder in the home.
 const FOLDER: &str = "relay";
 /// The file in it that holds the relay's secret key in hex.
@@ -43,7 +43,11 @@ impl Relay {
     /// Serves until it is told to stop.
     pub(crate) fn run(&self) -> Result<(), Failure> {
         log_to_stderr();
-        let settings = self.settings(&Environment::of_process())?;
+        let env = Environment::of_process();
+        let mut settings = settings(&self.home.folder()?, address(self.listen.as_deref(), &env)?, &env)?;
+        if self.rate_limit || self.no_rate_limit {
+            settings.limits.quotas.are_on = self.rate_limit;
+        }
         // Signals that come from here on are kept until the server runs.
         let signals =
             signal_hook::iterator::Signals::new([signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT]);
@@ -57,67 +61,54 @@ impl Relay {
         async_std::task::block_on(server.stop());
         Ok(())
     }
+}
 
-    fn settings(&self, env: &Environment) -> Result<ServerSettings, Failure> {
-        let listen = self.address(env)?;
-        let folder = self.home.folder()?.join(FOLDER);
-        let relay_keys = match secret(env, "BUZZ_RELAY_PRIVATE_KEY")? {
-            Some(keys) => keys,
-            None => kept_keys(&folder.join(KEY_FILE))?,
-        };
-        let variable = |name: &str| env.get_filled(name).map(str::to_owned);
-        let mut limits =
-            Limits::from_variables(variable).map_err(|error| Failure::SetUp(error.to_string()))?;
-        limits.quotas.are_on = match (self.rate_limit, self.no_rate_limit) {
-            (true, _) => true,
-            (_, true) => false,
-            _ => !listen.ip().is_loopback() || Limits::names_a_quota(variable),
-        };
-        let reap_every = match variable("BUZZ_REAPER_INTERVAL_SECS") {
-            None => None,
-            Some(typed) => Some(typed.parse().ok().filter(|seconds| *seconds > 0).ok_or_else(|| {
-                Failure::SetUp(format!(
-                    "BUZZ_REAPER_INTERVAL_SECS={typed:?} is not a count of seconds above 0"
-                ))
-            })?),
-        };
-        let trusted: Option<PublicKey> = secret(env, "BUZZ_ACP_PRIVATE_KEY")?.map(|keys| keys.public_key());
-        let defaults = ServerSettings::on_loopback(folder, relay_keys);
-        Ok(ServerSettings {
-            listen,
-            public_url: variable("RELAY_URL"),
-            trusted,
-            trusts_x_pubkey: env.get_filled("BUZZ_REQUIRE_AUTH_TOKEN") == Some("false"),
-            reap_every: reap_every.map_or(defaults.reap_every, Duration::from_secs),
-            limits,
-            ..defaults
-        })
-    }
+/// A home's relay, as the variables want it.
+pub(crate) fn settings(
+    home: &Path,
+    listen: SocketAddr,
+    env: &Environment,
+) -> Result<ServerSettings, Failure> {
+    let folder = home.join(FOLDER);
+    let relay_keys = match secret(env, "BUZZ_RELAY_PRIVATE_KEY")? {
+        Some(keys) => keys,
+        None => keys::kept(&folder.join(KEY_FILE))?,
+    };
+    let variable = |name: &str| env.get_filled(name).map(str::to_owned);
+    let mut limits = Limits::from_variables(variable).map_err(|error| Failure::SetUp(error.to_string()))?;
+    limits.quotas.are_on = !listen.ip().is_loopback() || Limits::names_a_quota(variable);
+    let reap_every = match variable("BUZZ_REAPER_INTERVAL_SECS") {
+        None => None,
+        Some(typed) => Some(typed.parse().ok().filter(|seconds| *seconds > 0).ok_or_else(|| {
+            Failure::SetUp(format!("BUZZ_REAPER_INTERVAL_SECS={typed:?} is not a count of seconds above 0"))
+        })?),
+    };
+    let trusted: Option<PublicKey> = secret(env, "BUZZ_ACP_PRIVATE_KEY")?.map(|keys| keys.public_key());
+    let defaults = ServerSettings::on_loopback(folder, relay_keys);
+    Ok(ServerSettings {
+        listen,
+        public_url: variable("RELAY_URL"),
+        trusted,
+        trusts_x_pubkey: env.get_filled("BUZZ_REQUIRE_AUTH_TOKEN") == Some("false"),
+        reap_every: reap_every.map_or(defaults.reap_every, Duration::from_secs),
+        limits,
+        ..defaults
+    })
+}
 
-    fn address(&self, env: &Environment) -> Result<SocketAddr, Failure> {
-        let typed = self.listen.as_deref().or_else(|| env.get_filled("BUZZ_BIND_ADDR"));
-        let typed = typed.unwrap_or(DEFAULT_LISTEN);
-        let mut found = typed.to_socket_addrs().map_err(|error| {
-            Failure::Usage(format!("waxlog: {typed:?} is no address to listen at: {error}"))
-        })?;
-        found.next().ok_or_else(|| Failure::Usage(format!("waxlog: {typed:?} is no address to listen at")))
-    }
+/// Where to listen: as typed, else as the variable says, else at the default.
+pub(crate) fn address(typed: Option<&str>, env: &Environment) -> Result<SocketAddr, Failure> {
+    let typed = typed.or_else(|| env.get_filled("BUZZ_BIND_ADDR")).unwrap_or(DEFAULT_LISTEN);
+    let mut found = typed
+        .to_socket_addrs()
+        .map_err(|error| Failure::Usage(format!("waxlog: {typed:?} is no address to listen at: {error}")))?;
+    found.next().ok_or_else(|| Failure::Usage(format!("waxlog: {typed:?} is no address to listen at")))
 }
 
 /// The identity whose secret key a variable holds.
-fn secret(env: &Environment, name: &str) -> Result<Option<Keys>, Failure> {
+pub(crate) fn secret(env: &Environment, name: &str) -> Result<Option<Keys>, Failure> {
     let Some(typed) = env.get_filled(name) else { return Ok(None) };
     Keys::parse(typed.trim()).map(Some).map_err(|error| Failure::SetUp(format!("{name}: {error}")))
-}
-
-/// The relay's own identity: made once, so that what it has signed stays its own.
-fn kept_keys(file: &Path) -> Result<Keys, Failure> {
-    if let Some(keys) = keys::read(file)? {
-        return Ok(keys);
-    }
-    let made = Keys::generate();
-    keys::write(file, &made, false)?;
-    Ok(made)
 }
 
 fn log_to_stderr() {
@@ -129,7 +120,7 @@ fn log_to_stderr() {
 }
 
 /// Says what others than this machine can reach.
-fn warn_of_exposure(settings: &ServerSettings) {
+pub(crate) fn warn_of_exposure(settings: &ServerSettings) {
     let address = settings.listen;
     if !address.ip().is_loopback() {
         eprintln!(

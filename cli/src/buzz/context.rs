@@ -66,17 +66,33 @@ impl Context {
         let owner = tag.as_deref().map(|tag| owner(tag, &keys.public_key())).transpose()?;
         // A tag that is laid out over lines is no header.
         let is_header = |tag: &String| !tag.chars().any(char::is_control);
+        let header = tag.filter(is_header);
+        Self::with(keys, owner, header, options.relay, options.format)
+    }
+
+    /// Somebody who is known, at a relay.
+    pub(crate) fn of(keys: Keys, owner: Option<OwnerTag>, relay: String) -> Result<Context, Failure> {
+        Self::with(keys, owner, None, relay, Format::Json)
+    }
+
+    fn with(
+        keys: Keys,
+        owner: Option<OwnerTag>,
+        header: Option<String>,
+        relay: String,
+        format: Format,
+    ) -> Result<Context, Failure> {
         let canonical = owner.as_ref().map(OwnerTag::to_json);
         let relay = RelayHttp::new(Settings {
-            relay: options.relay,
+            relay,
             keys: keys.clone(),
-            owner_tag: tag.filter(is_header).or(canonical).map(Secret::new),
+            owner_tag: header.or(canonical).map(Secret::new),
             timeout: seconds("BUZZ_TIMEOUT_SECS", DEFAULT_TIMEOUT),
             connect_timeout: seconds("BUZZ_CONNECT_TIMEOUT_SECS", DEFAULT_CONNECT_TIMEOUT),
             watcher: Some(progress),
         })
         .map_err(|error| Failure::Other(error.to_string()))?;
-        Ok(Context { keys, owner, relay, format: options.format })
+        Ok(Context { keys, owner, relay, format })
     }
 
     /// The identity.

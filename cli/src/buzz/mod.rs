@@ -37,8 +37,7 @@ use std::io::{BufWriter, Write};
 use structopt::clap::{AppSettings, ErrorKind};
 use structopt::StructOpt;
 
-use self::context::Context;
-pub(crate) use self::context::Options;
+pub(crate) use self::context::{Context, Options};
 pub(crate) use self::failure::Failure;
 use self::output::Output;
 

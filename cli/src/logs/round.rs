@@ -8,10 +8,10 @@ use std::io::Write;
 use waxlog_core::evidence::{self, Evidence};
 use waxlog_core::record::{Head, Record};
 
-use super::readable::pretty;
 use super::summary;
 use crate::failure::Failure;
 use crate::home::{HomeOption, OpenLog};
+use crate::readable::pretty;
 use crate::session::records;
 
 /// A round with all that belongs to it.

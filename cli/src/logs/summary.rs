@@ -2,7 +2,7 @@
 
 use waxlog_core::record::{CallOutcome, Failure, Head, HookOutcome, Outcome, PermissionAnswer, Record};
 
-use super::readable::brief;
+use crate::readable::brief;
 use crate::table::counted;
 
 /// What happened, on one line.

@@ -4,6 +4,7 @@
 
 mod model;
 mod stage;
+mod up;
 
 use std::thread;
 use std::time::Duration;

@@ -19,7 +19,7 @@ use waxlog_nostr::{kind, turn_metric, Event, Filter, Keys};
 
 use crate::model::Model;
 
-const BINARY: &str = env!("CARGO_BIN_EXE_waxlog");
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_waxlog");
 /// How long anything may take that must come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 /// How many events one query gives.

@@ -120,6 +120,12 @@ fn spawn(slot: usize, shared: &Shared) -> io::Result<(Group, ChildStdin, ChildSt
             command.env(name, value);
         }
     }
+    for (name, value) in &config.agent_overrides {
+        match value {
+            Some(value) => command.env(name, value.expose()),
+            None => command.env_remove(name),
+        };
+    }
     let mut child = Command::from(command)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -72,6 +72,8 @@ pub struct Config {
     pub host_header: Option<String>,
     /// Variables that the agents get unless they are set.
     pub agent_environment: BTreeMap<String, String>,
+    /// Variables that the agents get in place of those of this process; none takes one away.
+    pub agent_overrides: BTreeMap<String, Option<Secret<String>>>,
 }
 
 impl Config {

@@ -1,13 +1,20 @@
 //! A scripted model endpoint on loopback.
 //!
-//! Each request gets the next answer of the script, whatever it asks; all further requests get the last.
-//! Requests are kept whole, for assertions on exactly what was sent.
+//! Each request gets the next answer of the script, whatever it asks; all further requests get the last. Or it
+//! gets what a [`Recording`] has for it. Requests are kept whole, for assertions on exactly what was sent.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::recording::Recording;
+
+/// How many requests a server with a recording keeps, the newest ones: it may serve for days.
+pub const RECORDED_REQUESTS_MAX: usize = 1_000;
 
 /// One answer of the script.
 #[derive(Clone, Debug)]
@@ -147,9 +154,18 @@ struct Shared {
     changed: Condvar,
 }
 
+/// What is answered.
+#[derive(Debug)]
+enum Script {
+    /// In this order, whatever is asked.
+    InOrder(Vec<Answer>),
+    /// What fits the request.
+    Recorded(Recording),
+}
+
 #[derive(Debug)]
 struct State {
-    answers: Vec<Answer>,
+    script: Script,
     requests: Vec<Request>,
     /// Handles on all connections, to close them with.
     connections: Vec<TcpStream>,
@@ -164,12 +180,22 @@ impl ModelServer {
 
     /// As [`ModelServer::start`], for answers that name the server's own address.
     pub fn start_with(answers: impl FnOnce(&str) -> Vec<Answer>) -> io::Result<Self> {
+        Self::serve(|url| Script::InOrder(answers(url)))
+    }
+
+    /// Opens a free port on 127.0.0.1 and answers each request from a recording; one that it has no answer
+    /// for gets status 400 and the reason.
+    pub fn start_recorded(recording: Recording) -> io::Result<Self> {
+        Self::serve(|_| Script::Recorded(recording))
+    }
+
+    fn serve(script: impl FnOnce(&str) -> Script) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
-        let answers = answers(&format!("http://{address}"));
+        let script = script(&format!("http://{address}"));
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
-                answers,
+                script,
                 requests: Vec::new(),
                 connections: Vec::new(),
                 stopped: false,
@@ -186,7 +212,7 @@ impl ModelServer {
         format!("http://{}", self.address)
     }
 
-    /// All requests so far.
+    /// All requests so far; of a server with a recording the newest [`RECORDED_REQUESTS_MAX`].
     pub fn requests(&self) -> Vec<Request> {
         self.shared.lock().requests.clone()
     }
@@ -218,6 +244,24 @@ impl Drop for ModelServer {
         let woken = TcpStream::connect(self.address).is_ok();
         if let (true, Some(acceptor)) = (woken, self.acceptor.take()) {
             let _ = acceptor.join();
+        }
+    }
+}
+
+impl Script {
+    fn answer(&self, index: usize, request: &[u8]) -> Answer {
+        match self {
+            Script::InOrder(answers) => {
+                let answer = answers.get(index).or(answers.last()).cloned();
+                answer.unwrap_or_else(|| Answer::status(500, "no answer in the script"))
+            }
+            Script::Recorded(recording) => match recording.answer(request) {
+                Ok(answer) => Answer::json(answer),
+                Err(why) => {
+                    let body = json!({"error": {"type": "invalid_request_error", "message": why}});
+                    Answer { status: 400, ..Answer::json(body.to_string()) }
+                }
+            },
         }
     }
 }
@@ -274,10 +318,12 @@ impl Shared {
             let (index, answer) = {
                 let mut state = self.lock();
                 let index = state.requests.len();
+                let answer = state.script.answer(index, &request.body);
+                if matches!(state.script, Script::Recorded(_)) && index == RECORDED_REQUESTS_MAX {
+                    state.requests.remove(0);
+                }
                 state.requests.push(request);
-                let last = state.answers.len().saturating_sub(1);
-                let answer = state.answers.get(index.min(last)).cloned();
-                (index, answer.unwrap_or_else(|| Answer::status(500, "no answer in the script")))
+                (index, answer)
             };
             self.changed.notify_all();
             self.wait(answer.delay, |_| None::<()>);

@@ -122,6 +122,7 @@ impl Reader<'_> {
         let auth_url = filled("BUZZ_ACP_NIP42_RELAY_URL").unwrap_or_else(|| settings.relay_url.clone());
         Ok(Config {
             agent_environment: self.agent_environment(&settings),
+            agent_overrides: BTreeMap::new(),
             settings,
             secrets,
             home: self.around.home.clone(),

@@ -67,3 +67,12 @@ fn a_dropped_server_closes_its_port_and_connections() {
     let _ = stream.read_to_end(&mut rest);
     assert!(rest.is_empty());
 }
+
+#[test]
+fn a_recording_answers_what_is_asked_and_says_why_it_cannot() {
+    let answer = r#"{"choices":[{"message":{"content":"hello"}}]}"#;
+    let server = ModelServer::start_recorded(Recording::parse(answer).expect("a recording")).expect("a port");
+    assert!(post(&server, r#"{"messages":[{"role":"user","content":"x"}]}"#).ends_with(answer));
+    let refused = post(&server, "{}");
+    assert!(refused.starts_with("HTTP/1.1 400") && refused.contains("no chat completion"), "{refused}");
+}
