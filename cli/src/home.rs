@@ -60,6 +60,11 @@ impl OpenLog {
 }
 
 impl HomeOption {
+    /// The home in a certain folder.
+    pub(crate) fn at(home: &Path) -> HomeOption {
+        HomeOption { home: Some(home.to_path_buf()) }
+    }
+
     /// The home's folder.
     pub(crate) fn folder(&self) -> Result<PathBuf, Failure> {
         let home = match &self.home {

@@ -20,6 +20,8 @@ const FRAMES: &str = "frames";
 const RECONNECTS_MAX: usize = 1_000;
 /// How many events are remembered, so that a new connection's repetitions are not shown.
 const REMEMBERED_EVENTS: usize = 1_000;
+/// How much is held back until the agent listens; what is more is not shown.
+const HELD_MAX_BYTES: usize = 1024 * 1024;
 
 /// A connection with the person's key.
 pub(super) struct Watch {
@@ -29,7 +31,8 @@ pub(super) struct Watch {
     /// The time of the newest event, in seconds since 1970.
     newest: u64,
     remembered: VecDeque<EventId>,
-    is_announced: bool,
+    /// The lines of what came before the agent listened; nothing once they are written.
+    held: Option<Vec<u8>>,
 }
 
 /// Shows what happens until it is cancelled, or cannot go on: then the agent works on unseen.
@@ -70,8 +73,9 @@ impl Watch {
         let mut socket = Socket::connect(login, Limits::default()).await?;
         socket.subscribe(FRAMES, vec![observer::filter(&me, newest)]).await?;
         socket.subscribe(CHANNEL, vec![channel]).await?;
-        socket.subscribe(METRICS, vec![turn_metric::filter(&me, newest)]).await?;
-        Ok(Watch { socket, person, show, newest, remembered: VecDeque::new(), is_announced: false })
+        // Of a turn that was killed, the metric is as old as the kill: only those to come, of any age.
+        socket.subscribe(METRICS, vec![turn_metric::filter(&me, 0).limit(0)]).await?;
+        Ok(Watch { socket, person, show, newest, remembered: VecDeque::new(), held: Some(Vec::new()) })
     }
 
     async fn run(&mut self) -> Result<(), Trouble> {
@@ -88,6 +92,8 @@ impl Watch {
                     log::warn!("the connection that shows what happens was lost: {error}");
                     let since = Some(self.newest);
                     self.socket.reconnect(RECONNECTS_MAX, |_| since, fastrand::f64).await?;
+                    let missed = turn_metric::filter(&self.person.public_key(), self.newest);
+                    self.socket.subscribe(METRICS, vec![missed]).await?;
                 }
             }
         }
@@ -102,13 +108,23 @@ impl Watch {
         }
         self.remembered.push_back(event.id);
         let Some(seen) = self.open(event) else { return Ok(()) };
-        let mut out = io::stdout().lock();
-        // The first frame comes when all channels are listened to.
-        if matches!(seen, Seen::Frame(_)) && !self.is_announced {
-            self.is_announced = true;
-            self.show.announce(&mut out)?;
+        let mut line = Vec::new();
+        self.show.line(event, &seen, &mut line)?;
+        if let Some(mut held) = self.held.take() {
+            // The first frame comes when all channels are listened to.
+            if !matches!(seen, Seen::Frame(_)) {
+                if held.len() + line.len() <= HELD_MAX_BYTES {
+                    held.append(&mut line);
+                }
+                self.held = Some(held);
+                return Ok(());
+            }
+            self.show.announce(&mut io::stdout())?;
+            held.append(&mut line);
+            line = held;
         }
-        self.show.line(event, &seen, &mut out)?;
+        let mut out = io::stdout().lock();
+        out.write_all(&line)?;
         Ok(out.flush()?)
     }
 

@@ -52,7 +52,9 @@ impl Up {
     }
 
     fn ready(&mut self) -> Value {
-        self.next(|object| object["type"] == "ready")
+        let first = self.next(|_| true);
+        assert_eq!(first["type"], "ready");
+        first
     }
 
     fn stop(mut self) {
