@@ -23,7 +23,8 @@ pub const MAX_CHALLENGES: usize = 10;
 pub const CHALLENGE_WINDOW_SECONDS: u64 = 60;
 /// The most subscriptions of a connection.
 pub const MAX_SUBSCRIPTIONS: usize = 1_024;
-const AUTH_REQUIRED: &str = "auth-required";
+/// What a refusal for want of a login begins with.
+pub(super) const AUTH_REQUIRED: &str = "auth-required";
 
 /// Who logs in, and where.
 #[derive(Debug, Clone)]
@@ -130,6 +131,11 @@ impl Session {
     /// Whether the relay has accepted the answer to the latest challenge.
     pub fn is_logged_in(&self) -> bool {
         self.logins > 0 && !self.is_pending
+    }
+
+    /// How often the relay has let this identity in on this connection.
+    pub fn logins(&self) -> u64 {
+        self.logins
     }
 
     /// What was dropped.

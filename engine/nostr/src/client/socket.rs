@@ -1,6 +1,7 @@
 //! A connection to a relay over a WebSocket.
 //!
-//! [`Socket::connect`] gives a connection that is logged in. Its methods may be dropped while they wait and
+//! [`Socket::connect`] gives a connection that is logged in, [`Socket::connect_lazily`] one that logs in once the
+//! relay asks. Its methods may be dropped while they wait and
 //! called again: nothing that came or was to be sent is lost, though a frame may then be sent twice, which
 //! no relay minds. What comes while a method waits for something else is kept, up to
 //! [`MAX_BUFFERED_FRAMES`], for [`Socket::next`].
@@ -17,7 +18,7 @@ use futures_lite::StreamExt;
 use url::Url;
 
 use super::backoff::{Backoff, UNIT_MS};
-use super::session::{Dropped, Incoming, Login, Session, SessionError, Step};
+use super::session::{Dropped, Incoming, Login, Session, SessionError, Step, AUTH_REQUIRED};
 use super::transport::{self, ByteStream};
 use crate::event::Event;
 use crate::filter::Filter;
@@ -120,7 +121,7 @@ pub struct Receipt {
     pub message: String,
 }
 
-/// A connection that is logged in.
+/// A connection, logged in or ready to log in.
 pub struct Socket {
     stream: WebSocketStream<Box<dyn ByteStream>>,
     session: Session,
@@ -132,6 +133,16 @@ pub struct Socket {
     is_asked: bool,
     connected_at: Instant,
     backoff: Backoff,
+    greeting: Greeting,
+}
+
+/// When a relay asks who is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Greeting {
+    /// With its first frame, always.
+    AtOnce,
+    /// When something needs a login, or never.
+    WhenNeeded,
 }
 
 impl SocketError {
@@ -152,6 +163,16 @@ impl SocketError {
 impl Socket {
     /// Connects and logs in.
     pub async fn connect(login: Login, limits: Limits) -> Result<Self, SocketError> {
+        Self::greet(login, limits, Greeting::AtOnce).await
+    }
+
+    /// Connects to a relay that may ask for a login later, or never: NIP-42 leaves that to the relay. What was
+    /// refused for want of a login is asked for again after it.
+    pub async fn connect_lazily(login: Login, limits: Limits) -> Result<Self, SocketError> {
+        Self::greet(login, limits, Greeting::WhenNeeded).await
+    }
+
+    async fn greet(login: Login, limits: Limits, greeting: Greeting) -> Result<Self, SocketError> {
         let stream = open(&login, &limits).await?;
         let now = Instant::now();
         let mut socket = Self {
@@ -165,12 +186,16 @@ impl Socket {
             heard_at: now,
             is_asked: false,
             connected_at: now,
+            greeting,
         };
         socket.log_in().await?;
         Ok(socket)
     }
 
     async fn log_in(&mut self) -> Result<(), SocketError> {
+        if self.greeting == Greeting::WhenNeeded {
+            return Ok(());
+        }
         let Limits { challenge, login, .. } = self.limits;
         within("the relay's challenge", challenge, self.advance_until(Session::is_challenged)).await?;
         within("the relay's word on the login", login, self.advance_until(Session::is_logged_in)).await
@@ -183,8 +208,25 @@ impl Socket {
         self.flush().await
     }
 
-    /// Publishes an event and waits for the relay's word on it.
+    /// Publishes an event and waits for the relay's word on it. One that needs a login is sent again after it.
     pub async fn publish(&mut self, event: &Event) -> Result<Receipt, SocketError> {
+        let logins = self.session.logins();
+        let receipt = self.publish_once(event).await?;
+        let wants_login = !receipt.is_accepted && receipt.message.starts_with(AUTH_REQUIRED);
+        let is_settled = self.session.is_logged_in() && self.session.logins() == logins;
+        if !wants_login || is_settled {
+            return Ok(receipt);
+        }
+        match within("a login for the event", self.limits.login, self.advance_until(Session::is_logged_in))
+            .await
+        {
+            Ok(()) => self.publish_once(event).await,
+            Err(SocketError::Timeout { .. }) => Ok(receipt),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn publish_once(&mut self, event: &Event) -> Result<Receipt, SocketError> {
         self.outbox.push_back(ClientFrame::Event(event.clone()).to_json());
         within("the relay's word on the event", self.limits.publish, self.receipt(event)).await
     }

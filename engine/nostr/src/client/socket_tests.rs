@@ -464,3 +464,6 @@ fn a_wait_that_is_dropped_loses_nothing() {
         relay.await;
     });
 }
+
+#[path = "socket_lazy_tests.rs"]
+mod lazy;
