@@ -17,13 +17,15 @@ python3 -c 'import ensurepip, venv' 2>/dev/null || skip "python3 has no venv"
 command -v git >/dev/null || skip "no git"
 [ -r /proc/self/environ ] || skip "no /proc, by which processes are found"
 
+repository=$(cd "$here/../../.." && pwd)
+built=${CARGO_TARGET_DIR:-$repository/target}/debug
 if [ $# -gt 0 ]; then
   waxlog=$(realpath -- "$1")
 else
-  repository=$(cd "$here/../../.." && pwd)
   (cd "$repository" && cargo build --quiet -p waxlog)
-  waxlog=${CARGO_TARGET_DIR:-$repository/target}/debug/waxlog
+  waxlog=$built/waxlog
 fi
+(cd "$repository" && cargo build --quiet -p waxlog-nostr --example talk)
 [ -x "$waxlog" ] || { echo "interop: $waxlog is no program" >&2; exit 1; }
 
 # The name says what is installed, so that a changed pin or another node or python gets a folder of its own.
@@ -59,6 +61,7 @@ trap 'rm -rf "$copy" "$scratch"' EXIT
 cp -R "$here"/*.mjs "$here/lib" "$here/python" "$copy"
 
 export WAXLOG_BINARY=$waxlog
+export TALK_BINARY=$built/examples/talk
 export PYTHON_BIN=$cache/python/bin
 export PYTHONDONTWRITEBYTECODE=1
 export TMPDIR=$scratch
@@ -79,6 +82,7 @@ part() {
 part node "$copy/servers.mjs" 9>&-
 part node "$copy/client.mjs" 9>&-
 part node "$copy/relay.mjs" 9>&-
+part node "$copy/talk.mjs" 9>&-
 part "$PYTHON_BIN/python" "$copy/python/client.py" 9>&-
 
 passed=$(grep -c '^ok ' "$report" || true)
